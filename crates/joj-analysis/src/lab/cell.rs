@@ -109,6 +109,8 @@ impl Word for Recorder {
 
 /// Bytes of a write without SQLite.
 const WRITE_BYTES: u64 = 4096;
+/// MiB of the file that writes without SQLite are made in: as Mobibench has it.
+pub const FILE_MIB: u32 = 10;
 /// A record in order, and the file, of FAST'12's Table 3 (CrystalDiskMark with 100 or 128 MB).
 const PROBE_SEQUENTIAL_BYTES: u64 = 128 << 10;
 const PROBE_FILE_BYTES: u64 = 128 << 20;
@@ -127,7 +129,7 @@ pub enum Task {
     Delete,
     /// No SQLite: appends 4 KiB to a file and syncs it.
     Append,
-    /// No SQLite: overwrites a file of 10 MiB in order, 4 KiB and a sync at a time.
+    /// No SQLite: overwrites a file of [`Cell::file_mib`] in order, 4 KiB and a sync at a time.
     WriteSequential,
     /// No SQLite: overwrites random 4 KiB blocks of such a file, a sync each.
     WriteRandom,
@@ -241,6 +243,9 @@ pub struct Cell {
     /// connection to the one database.
     #[serde(default = "one_thread")]
     pub threads: u32,
+    /// MiB of the file that [`Task::WriteSequential`] and [`Task::WriteRandom`] overwrite.
+    #[serde(default = "file_mib", skip_serializing_if = "is_file_mib")]
+    pub file_mib: u32,
     /// Transactions that the clock covers.
     pub transactions: u64,
     /// Name of the recording that is replayed; with [`Task::Replay`] alone.
@@ -263,6 +268,15 @@ fn synced() -> bool {
     true
 }
 
+/// Of a cell that says nothing of a file.
+pub fn file_mib() -> u32 {
+    FILE_MIB
+}
+
+fn is_file_mib(mib: &u32) -> bool {
+    *mib == FILE_MIB
+}
+
 /// Of a cell that says nothing of threads: results were without them at first.
 pub fn one_thread() -> u32 {
     1
@@ -283,6 +297,9 @@ impl fmt::Display for Cell {
         }
         if let Some(recording) = &self.recording {
             return write!(formatter, " {recording}{}", if self.compat { " compat" } else { "" });
+        }
+        if self.file_mib != FILE_MIB {
+            write!(formatter, " in {} MiB", self.file_mib)?;
         }
         if self.task.workload().is_some() {
             write!(formatter, " {}", self.mode.word().to_uppercase())?;
@@ -397,5 +414,22 @@ impl Cell {
             return Some("many writers are measured with wal and waldio, and with a log that is steady");
         }
         (self.synchronous != Synchronous::Full).then_some("many writers are measured with synchronous=FULL")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::facts::sample;
+
+    #[test]
+    fn a_cell_that_says_nothing_of_atomic_writes_directories_and_the_file_has_the_ordinary_ones() {
+        let cell = sample::cell(JournalMode::Delete);
+        let mut old = serde_json::to_value(&cell).unwrap();
+        let fields = old.as_object_mut().unwrap();
+        assert_eq!(fields.remove("batch_atomic"), Some(false.into()));
+        assert_eq!(fields.remove("directory_sync"), Some(true.into()));
+        assert_eq!(fields.get("file_mib"), None, "10 MiB are not written");
+        assert_eq!(serde_json::from_value::<Cell>(old).unwrap(), cell);
     }
 }

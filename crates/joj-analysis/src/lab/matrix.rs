@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, Feature, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
+use crate::lab::cell::{Cell, FILE_MIB, Feature, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
 
 /// Most threads of a cell.
 pub const THREADS_MAX: u32 = 64;
+/// Largest file of a cell: the emulated device is in the guest's memory.
+pub const FILE_MIB_MAX: u32 = 256;
 /// Most transactions of a cell.
 pub const TRANSACTIONS_MAX: u64 = 1_000_000;
 
@@ -40,6 +42,8 @@ pub struct Matrix {
     pub waldio_options: Vec<Vec<String>>,
     /// Threads that write together.
     pub threads: Vec<u32>,
+    /// MiB of the file that is overwritten without SQLite.
+    pub file_mib: Vec<u32>,
     /// Transactions of each cell.
     pub transactions: u64,
     /// Names of the recordings that `replay` replays; their files are the user's.
@@ -70,6 +74,7 @@ impl Default for Matrix {
             directory_sync: vec![true],
             waldio_options: vec![Vec::new()],
             threads: vec![1],
+            file_mib: vec![FILE_MIB],
             transactions: 100,
             recording: Vec::new(),
             range_mib: Vec::new(),
@@ -101,8 +106,11 @@ impl Matrix {
         if self.transactions == 0 || self.transactions > TRANSACTIONS_MAX {
             return Err(format!("transactions = {}; give 1 to {TRANSACTIONS_MAX}", self.transactions));
         }
-        if let Some(wrong) = self.threads.iter().find(|threads| !(1..=THREADS_MAX).contains(*threads)) {
-            return Err(format!("threads = {wrong}; give 1 to {THREADS_MAX}"));
+        let bounds = [("threads", &self.threads, THREADS_MAX), ("file_mib", &self.file_mib, FILE_MIB_MAX)];
+        for (axis, values, most) in bounds {
+            if let Some(wrong) = values.iter().find(|value| !(1..=most).contains(*value)) {
+                return Err(format!("{axis} = {wrong}; give 1 to {most}"));
+            }
         }
         self.check_recordings()?;
         self.check_ranges()?;
@@ -181,6 +189,7 @@ impl Matrix {
             directory_sync: true,
             waldio_options: Vec::new(),
             threads,
+            file_mib: FILE_MIB,
             transactions: self.transactions,
             recording: None,
             range_mib: None,
@@ -199,6 +208,11 @@ impl Matrix {
             if cell.task.probe().is_some() && !self.range_mib.is_empty() {
                 let of_range = |range_mib: &u64| Cell { range_mib: Some(*range_mib), ..cell.clone() };
                 self.range_mib.iter().for_each(|range_mib| self.recorders(&of_range(range_mib), found));
+                continue;
+            }
+            if matches!(cell.task, Task::WriteSequential | Task::WriteRandom) {
+                let of_size = |mib: &u32| Cell { file_mib: *mib, ..cell.clone() };
+                self.file_mib.iter().for_each(|mib| self.recorders(&of_size(mib), found));
                 continue;
             }
             if cell.task.workload().is_none() {

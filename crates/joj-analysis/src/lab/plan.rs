@@ -211,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_says_nothing_of_atomic_writes_has_none() {
-        let axes = serde_json::json!({"filesystem": ["f2fs"], "device": ["ram"], "mode": ["delete"]});
-        let cell = plan(axes).cells().unwrap().remove(0);
-        let mut old = serde_json::to_value(&cell).unwrap();
-        assert_eq!(old.as_object_mut().unwrap().remove("batch_atomic"), Some(false.into()));
-        assert_eq!(old.as_object_mut().unwrap().remove("directory_sync"), Some(true.into()));
-        assert_eq!(serde_json::from_value::<Cell>(old).unwrap(), cell);
+    fn the_file_is_as_large_as_the_matrix_says_and_10_mib_else() {
+        let axes = serde_json::json!({
+            "filesystem": ["ext4"], "device": ["ram"], "task": ["write_random", "append"], "file_mib": [10, 64],
+        });
+        let cells = plan(axes).cells().unwrap();
+        assert_eq!(cells.iter().map(|cell| cell.file_mib).collect::<Vec<_>>(), [10, 64, 10]);
+        assert!(cells[1].to_string().contains("write_random in 64 MiB"), "{}", cells[1]);
     }
 
     #[test]

@@ -120,6 +120,7 @@ pub(in crate::lab) mod sample {
             directory_sync: true,
             waldio_options: Vec::new(),
             threads: 1,
+            file_mib: 10,
             transactions: 100,
             recording: None,
             range_mib: None,

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
+use crate::lab::cell::{Cell, FILE_MIB, Feature, Recorder, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
-/// writes, directory syncs, waldio's options, threads, recording, range, `compat` and recorder must be the ordinary ones, so that no row takes its value
+/// writes, directory syncs, waldio's options, threads, size of the file, recording, range, `compat` and recorder must be the ordinary
+/// ones, so that no row takes its value
 /// from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +51,9 @@ pub struct Selector {
     pub waldio_options: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// MiB of the file that is overwritten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_mib: Option<u32>,
     /// Transactions that the clock covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
@@ -92,6 +96,7 @@ impl Selector {
             directory_sync: own.directory_sync.or(general.directory_sync),
             waldio_options: own.waldio_options.or(general.waldio_options),
             threads: own.threads.or(general.threads),
+            file_mib: own.file_mib.or(general.file_mib),
             transactions: own.transactions.or(general.transactions),
             recording: own.recording.or(general.recording),
             range_mib: own.range_mib.or(general.range_mib),
@@ -117,6 +122,7 @@ impl Selector {
             && cell.directory_sync == self.directory_sync.unwrap_or(true)
             && cell.waldio_options == self.waldio_options.as_deref().unwrap_or_default()
             && cell.threads == self.threads.unwrap_or(1)
+            && cell.file_mib == self.file_mib.unwrap_or(FILE_MIB)
             && is(self.transactions.as_ref(), &cell.transactions)
             && self.recording == cell.recording
             && self.range_mib == cell.range_mib
@@ -159,6 +165,7 @@ mod tests {
             Cell { synchronous: Synchronous::Normal, ..ordinary.clone() },
             Cell { waldio_options: options, ..ordinary.clone() },
             Cell { threads: 10, ..ordinary.clone() },
+            Cell { file_mib: 64, ..ordinary.clone() },
             Cell { batch_atomic: true, ..ordinary.clone() },
             Cell { directory_sync: false, ..ordinary.clone() },
             Cell { recording: Some("app".to_owned()), ..ordinary.clone() },

@@ -16,8 +16,8 @@ use crate::machine::proc::clock::now_ns;
 
 /// Bytes of a write.
 const BLOCK_BYTES: usize = 4096;
-/// Blocks of the file that is overwritten: 10 MiB, as Mobibench has it.
-const FILE_BLOCKS: u64 = 2_560;
+/// The file is filled in pieces of so many blocks.
+const FILL_BLOCKS: usize = 256;
 
 /// Where the blocks of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,8 @@ pub struct FileTask {
     pub writes: u64,
     /// Threads, each with a file and its part of the writes.
     pub threads: u32,
+    /// Bytes that are overwritten, in the files of all threads.
+    pub file_bytes: u64,
     /// Counters to read meanwhile.
     pub sources: Sources,
 }
@@ -90,11 +92,15 @@ impl<'a> FileWriter<'a> {
     /// Makes its file: the threads share the bytes of one writer's, as in Mobibench.
     fn new(directory: &Path, task: &'a FileTask, number: u64) -> io::Result<FileWriter<'a>> {
         let threads = u64::from(task.threads);
-        let blocks = (FILE_BLOCKS / threads).max(1);
+        let blocks = (task.file_bytes / BLOCK_BYTES as u64 / threads).max(1);
         let path = directory.join(format!("blocks{number}"));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         if task.pattern != FilePattern::Append {
-            file.write_all_at(&vec![b'-'; BLOCK_BYTES * usize::try_from(blocks).unwrap_or(0)], 0)?;
+            let piece = vec![b'-'; BLOCK_BYTES * FILL_BLOCKS];
+            for first in (0..blocks).step_by(FILL_BLOCKS) {
+                let count = usize::try_from(blocks - first).unwrap_or(FILL_BLOCKS).min(FILL_BLOCKS);
+                file.write_all_at(&piece[..count * BLOCK_BYTES], first * BLOCK_BYTES as u64)?;
+            }
         }
         file.sync_all()?;
         let writes = task.writes / threads + u64::from(number < task.writes % threads);
@@ -139,6 +145,7 @@ mod tests {
                 full_sync: false,
                 writes: 10,
                 threads,
+                file_bytes: 10 << 20,
                 sources: Sources::default(),
             };
             let measured = task.run().unwrap();

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::{JournalMode, LogState, Schema};
-use joj_analysis::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, FILE_MIB, Feature, Recorder, SyncCall, Task};
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
 };
@@ -57,6 +57,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
         batch_atomic: false,
         directory_sync: true,
         threads: 1,
+        file_mib: FILE_MIB,
         transactions: options.commits,
         recording: None,
         range_mib: None,

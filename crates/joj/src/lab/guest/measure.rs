@@ -114,6 +114,7 @@ impl<'job> Measurer<'job> {
                 full_sync: cell.sync_call == SyncCall::Fsync,
                 writes: cell.transactions,
                 threads: cell.threads,
+                file_bytes: u64::from(cell.file_mib) << 20,
                 sources,
             };
             return Ok(exchange(&task, send)?);

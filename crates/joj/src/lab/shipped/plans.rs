@@ -9,7 +9,7 @@ use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
 
 /// Name and text of each plan that joj brings.
-const SHIPPED: [(&str, &str); 13] = [
+const SHIPPED: [(&str, &str); 14] = [
     ("smoke", include_str!("../../../../../lab/plans/smoke.toml")),
     ("filesystems", include_str!("../../../../../lab/plans/filesystems.toml")),
     ("writers", include_str!("../../../../../lab/plans/writers.toml")),
@@ -20,6 +20,7 @@ const SHIPPED: [(&str, &str); 13] = [
     ("atc13-table1", include_str!("../../../../../lab/plans/atc13-table1.toml")),
     ("atc13-fig10", include_str!("../../../../../lab/plans/atc13-fig10.toml")),
     ("atc13-table2", include_str!("../../../../../lab/plans/atc13-table2.toml")),
+    ("fast12-fig12", include_str!("../../../../../lab/plans/fast12-fig12.toml")),
     ("fast12-fig13-guest", include_str!("../../../../../lab/plans/fast12-fig13-guest.toml")),
     ("fast12-table3-guest", include_str!("../../../../../lab/plans/fast12-table3-guest.toml")),
     ("waldio-table2", include_str!("../../../../../lab/plans/waldio-table2.toml")),
