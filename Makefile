@@ -9,7 +9,7 @@ ARGS ?=
 PLAN ?= smoke
 
 .DEFAULT_GOAL := help
-.PHONY: help build extension bench lab smoke test soak lint fmt clean
+.PHONY: help build extension packages bench lab smoke test soak lint fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,11 @@ build: ## libwaldio.so and joj, below target/release; debug information beside e
 extension: ## libwaldio.so alone: needs Rust and gcc, neither clang nor libelf, and installs nothing
 	cargo build --release -p waldio
 	packages/separate_debug.sh $(CARGO_TARGET_DIR)/release/libwaldio.so
+
+packages: extension ## what people install, below target/packages: the Python wheel, with checksums
+	rm -rf $(CARGO_TARGET_DIR)/packages
+	packages/python/build_wheel.py $(CARGO_TARGET_DIR)/release/libwaldio.so $(CARGO_TARGET_DIR)/packages
+	cd $(CARGO_TARGET_DIR)/packages && sha256sum -- * >SHA256SUMS
 
 bench: build ## measure what a durable commit costs on the disk of DIR (default: here); ARGS= for joj bench
 	$(CARGO_TARGET_DIR)/release/joj bench $(DIR) $(ARGS)

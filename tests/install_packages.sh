@@ -10,6 +10,7 @@ set -euo pipefail
 build_packages=(gcc libc6-dev libsqlite3-0 clang libelf-dev zlib1g-dev pkgconf)
 lab_packages=(qemu-system-x86)
 test_packages=(
+    python3-venv              # where the wheel is installed
     sqlite3 python3 procps    # the stock shell and the stock Python: clients of the extension; kill
     tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it
     libsqlite3-dev            # to build cksumvfs from there

@@ -138,6 +138,7 @@ test)
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite debug packages/test_separate_debug.sh
+    suite wheel packages/python/test_wheel.py
     suite clients tests/clients/run.sh test
     finish tcl
     finish lab
