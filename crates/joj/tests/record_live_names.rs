@@ -39,7 +39,7 @@ fn below(kept: &serde_json::Value, place: &Path) -> PathBuf {
     kept.join(place.strip_prefix("/").expect("absolute"))
 }
 
-/// Records a program in an empty directory, with each method, and replays that. `source` is what main does there.
+/// Records a program in an empty directory, with each method, and replays it. `source` is what main does there.
 fn comes_out_the_same(name: &str, source: &str) {
     with_files_before(name, |_| {}, source);
 }
@@ -118,6 +118,25 @@ int main(int words, char **word) {
     DO(write(file, block, 9));
     return 0;
 }
+"#,
+    );
+}
+
+#[test]
+fn what_failed_for_the_program_alone_is_not_made() {
+    comes_out_the_same(
+        "failed",
+        r#"#include <signal.h>
+#include <sys/resource.h>
+static char block[5000];
+int main(int words, char **word) {
+    struct rlimit few = {1000, 1000};
+    int file, failed = chdir(word[1]);
+    DO(file = open("one", O_WRONLY | O_CREAT, 0644));
+    signal(SIGXFSZ, SIG_IGN), setrlimit(RLIMIT_FSIZE, &few);
+    DO(write(file, block, 5000));
+    failed += write(file, block, 10) + ftruncate(file, 2000) + open("two/", O_WRONLY | O_CREAT, 0644);
+    return failed + writev(file, &(struct iovec){(void *)1, 100}, 1) != -4; }
 "#,
     );
 }

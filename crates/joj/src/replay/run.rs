@@ -1,11 +1,13 @@
 //! The threads of a replay, from their start to their end.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::outcome::{Lateness, ReplayOutcome};
 use joj_analysis::statistics::{WHOLE, percentile};
@@ -161,6 +163,18 @@ fn watch(shared: &Shared<'_>, is_over: impl Fn() -> bool) {
     }
 }
 
+/// What no replay makes, and how often: what the recording counts, and calls that failed.
+fn not_replayed(recording: &Recording) -> BTreeMap<String, u64> {
+    let facts = recording.header.recording.as_ref();
+    let mut all = facts.map(|facts| facts.not_replayed.clone()).unwrap_or_default();
+    let is_failed = |call: &&RecordedCall| call.kind.is_replayed() && call.fails_for_others_reasons();
+    let failed = recording.calls.iter().filter(is_failed).count() as u64;
+    if failed > 0 {
+        all.insert("calls that failed for a reason that a replay does not have".to_owned(), failed);
+    }
+    all
+}
+
 fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcome {
     let recording = &plan.recording;
     let header = &recording.header;
@@ -173,7 +187,7 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         skipped: plan.compat.map(|(skipped, _)| skipped),
         files: plan.compat.map(|(_, files)| files),
         inferred: header.inferred.clone(),
-        not_replayed: header.recording.as_ref().map(|facts| facts.not_replayed.clone()).unwrap_or_default(),
+        not_replayed: not_replayed(recording),
         recorded_elapsed_ns: recording
             .calls
             .iter()

@@ -247,8 +247,9 @@ fn all(texts: &Texts, told: impl Fn(&str) -> String) -> Vec<CString> {
 }
 
 fn transfer(file: &OwnedFd, call: &RecordedCall, memory: &mut IoMemory) -> Result<i64, Errno> {
-    // Some programs ask for gigabytes and get a page.
-    let wanted = call.bytes.min(call.moved_bytes().max(ROOM_BYTES_MAX)).min(CALL_BYTES_MAX);
+    // Some programs ask for gigabytes and get a page. A write that had no room for all wrote a part.
+    let most = if call.kind.is_read() { call.moved_bytes().max(ROOM_BYTES_MAX) } else { call.moved_bytes() };
+    let wanted = call.bytes.min(most).min(CALL_BYTES_MAX);
     let bytes = usize::try_from(wanted).map_err(|_| Errno::INVAL)?;
     let flags = ReadWriteFlags::from_bits_retain(call.flags);
     // With flags preadv2 and pwritev2 move the position at -1.
