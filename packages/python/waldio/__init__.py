@@ -115,7 +115,7 @@ def connect(
 ) -> sqlite3.Connection:
     """Opens a database in WAL mode, with waldio.
 
-    `durability`: what a COMMIT is worth after a power cut: "full" (it is there), "bounded" (the last 10 ms may be lost) or "normal".
+    `durability`: what a COMMIT is worth after a power cut: "full" (it is there), "bounded" (the last 10 ms and a flush or two may be lost) or "normal".
     `uri`: `database` is a URI, as for sqlite3.connect.
     `options`: waldio's (OPTIONS, for example log_bytes=1048576), and those of sqlite3.connect.
 
