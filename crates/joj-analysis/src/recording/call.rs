@@ -216,15 +216,15 @@ impl RecordedCall {
         self.begin_ns.saturating_add(self.duration_ns)
     }
 
-    /// True where it failed for a reason that a replay does not have: no room, no right, a limit, a signal, a wrong address. What
-    /// names and files say (ENOENT, ENOTDIR, EEXIST, ENOTEMPTY, ELOOP) they say again.
+    /// True where it failed for a reason that a replay does not have: no room, no right, a limit, a signal, a wrong address, files
+    /// in a directory that the recording does not know. What names say (ENOENT, EEXIST, ENOTDIR, ELOOP) they say again, and reads
+    /// change nothing.
     pub fn fails_for_others_reasons(&self) -> bool {
         const ENOENT: i64 = 2;
         const EEXIST: i64 = 17;
         const ENOTDIR: i64 = 20;
-        const ENOTEMPTY: i64 = 39;
         const ELOOP: i64 = 40;
-        self.result < 0 && !matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ENOTEMPTY | ELOOP)
+        self.result < 0 && !self.kind.is_read() && !matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ELOOP)
     }
 
     /// Bytes that it moved, for a read or write.
