@@ -127,12 +127,14 @@ test)
     behind lab tests/cargo_tests.sh --workspace "${features[@]}" --test lab --test lab_crash -- --test-threads=1
     # These only compute as well, and no clock is part of what they check.
     behind crash after lab tests/cargo_tests.sh --workspace "${features[@]}" --test 'crash_*' --test 'generator_*cuts'
+    # The other suites are not done when these are: two minutes of joj's own tests go here.
+    behind units after crash tests/cargo_tests.sh --workspace "${features[@]}" --bin joj
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     prepared
     # It leaves a third of two processors idle, waiting for the disk.
     behind tcl tests/tcl/run.py test
-    ELSEWHERE='crash_* generator_*cuts' \
+    ELSEWHERE='crash_* generator_*cuts joj' \
         suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
@@ -143,6 +145,7 @@ test)
     finish tcl
     finish lab
     finish crash
+    finish units
     ;;
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
