@@ -9,10 +9,12 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::O_CREAT;
 use crate::recording::page_transactions::attached::join;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole, PENDING_BYTE};
+use crate::recording::page_transactions::database_state::DatabaseState;
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, LOG_HEADER_BYTES, RecordedFrame, TransactionFrames, heads_of,
 };
 use crate::recording::page_transactions::positions::Positions;
+use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::{CommitUnderWay, ZEROED_HEADER_BYTES};
 use crate::recording::page_transactions::{
     CommitSyncs, PageTransactions, RecordedCommit, RecordedDatabase, RecordedMode,
@@ -37,30 +39,6 @@ pub enum DeriveError {
     NoBounds(String),
 }
 
-/// What is known of a database while the calls pass by.
-#[derive(Debug, Default)]
-struct DatabaseState {
-    under_way: Option<CommitUnderWay>,
-    /// Pages, where something told them.
-    pages: Option<u32>,
-    /// So many are known to be there.
-    at_least: u32,
-    /// Of its free list.
-    free_pages: Option<i64>,
-    /// Descriptions of its log that are open: while there are any, writes to the database are a checkpoint's.
-    open_logs: u32,
-    /// Each thread's last commit, by its place in `Deriver::commits`.
-    last: HashMap<u32, usize>,
-    /// What commits left in the log.
-    log: CommittedFrames,
-    /// A log's sync, until it is known whether a checkpoint followed.
-    log_sync: Option<u32>,
-    /// Frames were written, some with heads in the recording, some of them by commits that something bounds.
-    has_frames: bool,
-    has_heads: bool,
-    has_bounds: bool,
-}
-
 struct Deriver<'a> {
     recording: &'a Recording,
     files: DatabaseFiles,
@@ -69,6 +47,7 @@ struct Deriver<'a> {
     /// By thread the database of its last commit.
     last_database: HashMap<u32, usize>,
     commits: Vec<RecordedCommit>,
+    not_told: NotTold,
     syncs: CommitSyncs,
     written_bytes: u64,
 }
@@ -86,6 +65,7 @@ pub fn derive(recording: &Recording) -> Result<PageTransactions, DeriveError> {
         positions: Positions::default(),
         last_database: HashMap::new(),
         commits: Vec::new(),
+        not_told: NotTold::default(),
         syncs: CommitSyncs::default(),
         written_bytes: 0,
     };
@@ -108,13 +88,17 @@ impl Deriver<'_> {
             return self.sync(call, role, database);
         }
         match (role, call.kind) {
-            (_, CallKind::FirstPage) => self.first_page(call, database),
+            (_, CallKind::FirstPage) => self.databases[database].first_page(call),
             (FileRole::Database, CallKind::Lock) => self.database_lock(call, database),
             (FileRole::WalIndex, CallKind::Lock) => self.log_lock(call, database),
             (FileRole::Database, CallKind::Fstat | CallKind::Stat | CallKind::Present) => {
-                self.size(call, database)
+                let page_bytes = self.page_bytes(database);
+                self.databases[database].size(call, page_bytes);
             }
-            (FileRole::Database, CallKind::Ftruncate | CallKind::Truncate) => self.cut(call, database),
+            (FileRole::Database, CallKind::Ftruncate | CallKind::Truncate) => {
+                let pages = u32::try_from(call.bytes / self.page_bytes(database)).ok();
+                self.databases[database].cut(call, pages);
+            }
             (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Held) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Close | CallKind::Released)
@@ -129,7 +113,14 @@ impl Deriver<'_> {
         let Some(offset) = place else { return };
         match (role, call.kind.is_write()) {
             (FileRole::Database, true) => self.write_database(call, offset, database),
-            (FileRole::Database, false) => self.read_database(call, offset, database),
+            (FileRole::Database, false) => {
+                let pages = offset.saturating_add(call.moved_bytes()) / self.page_bytes(database);
+                self.databases[database].has_at_least(pages);
+            }
+            (FileRole::Journal, false) => {
+                let read = JournalRead::of(offset, call.moved_bytes(), self.page_bytes(database));
+                self.databases[database].read_journal(call, read);
+            }
             (FileRole::Journal, true) => self.write_journal(call, offset, database),
             (FileRole::Log, true) => self.write_log(call, offset, database, &heads_of(call, following)),
             (FileRole::SuperJournal, true) => self.written_bytes += call.moved_bytes(),
@@ -170,6 +161,15 @@ impl Deriver<'_> {
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
         let Some(commit) = state.under_way.take().filter(CommitUnderWay::is_commit) else { return };
+        // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
+        if commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none() {
+            self.not_told.ends += 1;
+            return;
+        }
+        if commit.is_rewritten && commit.journal_extent.is_none() && !commit.is_of_log() {
+            self.not_told.without_journal += 1;
+            return;
+        }
         state.free_pages = commit.free_after.or(state.free_pages);
         state.last.insert(commit.thread, self.commits.len());
         self.last_database.insert(commit.thread, database);
@@ -210,68 +210,6 @@ impl Deriver<'_> {
         }
     }
 
-    fn size(&mut self, call: &RecordedCall, database: usize) {
-        let pages = call.bytes / self.page_bytes(database);
-        let state = &mut self.databases[database];
-        // A commit under way has its own size, and scripts have none; with a log the file lags behind.
-        let has_written = state.under_way.as_ref().is_some_and(CommitUnderWay::has_pages);
-        if call.bytes == 0 || has_written {
-            return;
-        }
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-        state.at_least = state.at_least.max(pages);
-        if state.open_logs > 0 {
-            return;
-        }
-        state.pages = Some(pages);
-        if let Some(commit) = &mut state.under_way {
-            commit.pages_before = state.pages;
-        }
-    }
-
-    fn cut(&mut self, call: &RecordedCall, database: usize) {
-        let pages = u32::try_from(call.bytes / self.page_bytes(database)).ok();
-        let state = &mut self.databases[database];
-        if state.open_logs > 0 {
-            return;
-        }
-        match &mut state.under_way {
-            Some(commit) if commit.is_of(call) => {
-                commit.pages_after = pages;
-                commit.reach(call);
-            }
-            _ => state.pages = pages,
-        }
-    }
-
-    fn first_page(&mut self, call: &RecordedCall, database: usize) {
-        let pages = u32::try_from(call.bytes).ok().filter(|pages| *pages > 0);
-        let free = Some(call.result);
-        let state = &mut self.databases[database];
-        match &mut state.under_way {
-            Some(commit) if commit.is_of(call) && commit.pages.contains(&1) => {
-                commit.pages_after = pages.or(commit.pages_after);
-                commit.free_after = free;
-            }
-            // What a checkpoint writes may be older than the log's last commit.
-            _ if state.open_logs > 0 && state.has_frames => {}
-            _ => {
-                state.pages = pages.or(state.pages);
-                state.free_pages = free;
-                if let Some(commit) = &mut state.under_way {
-                    (commit.pages_before, commit.free_before) = (state.pages, state.free_pages);
-                }
-            }
-        }
-    }
-
-    fn read_database(&mut self, call: &RecordedCall, offset: u64, database: usize) {
-        let page_bytes = self.page_bytes(database);
-        let state = &mut self.databases[database];
-        let last = u32::try_from(offset.saturating_add(call.moved_bytes()) / page_bytes).unwrap_or(u32::MAX);
-        state.at_least = state.at_least.max(last);
-    }
-
     fn write_database(&mut self, call: &RecordedCall, offset: u64, database: usize) {
         self.written_bytes += call.moved_bytes();
         let page_bytes = self.page_bytes(database);
@@ -283,6 +221,10 @@ impl Deriver<'_> {
         }
         let first = offset / page_bytes;
         let last = offset.saturating_add(call.moved_bytes() - 1) / page_bytes;
+        let pages = (first..=last).filter_map(|page| u32::try_from(page + 1).ok());
+        if state.is_written_back(call, pages.clone()) {
+            return;
+        }
         // A build with atomic writes writes page 1 twice: its change counter, then the page (pager.c, pager_incr_changecounter).
         let has_syncs = self.files.databases[database].has_syncs;
         let commit = self.going_on(call, database, |commit| {
@@ -290,7 +232,7 @@ impl Deriver<'_> {
             !(commit.is_over || commit.is_synced || begins_again)
         });
         commit.description = call.description;
-        commit.pages.extend((first..=last).filter_map(|page| u32::try_from(page + 1).ok()));
+        commit.take_pages(pages);
         commit.wrote(call);
     }
 
@@ -303,8 +245,8 @@ impl Deriver<'_> {
             !(commit.is_over || (begins && was_written) || (commit.is_synced && !zeroes))
         });
         commit.wrote(call);
-        if zeroes && !commit.pages.is_empty() {
-            (commit.journal_end, commit.is_over) = (Some(RecordedMode::Persist), true);
+        if zeroes {
+            self.databases[database].journal_ended(RecordedMode::Persist);
         } else {
             let end = offset.saturating_add(call.moved_bytes());
             commit.journal_extent = Some(commit.journal_extent.unwrap_or(0).max(end));
@@ -328,10 +270,13 @@ impl Deriver<'_> {
         };
         let under_way = self.databases[database].under_way.as_mut();
         let Some(commit) = under_way.filter(|commit| commit.is_of(call)) else { return };
-        if commit.has_pages() && (commit.journal_extent.is_some() || end.is_none()) {
-            commit.journal_end = end.or(commit.journal_end);
-            commit.is_over |= end.is_some();
-            commit.reach(call);
+        match end {
+            Some(mode) if commit.journal_extent.is_some() => {
+                commit.reach(call);
+                self.databases[database].journal_ended(mode);
+            }
+            None if commit.has_pages() => commit.reach(call),
+            _ => {}
         }
     }
 
@@ -474,7 +419,8 @@ impl Deriver<'_> {
             }
             database.pages_after = part.pages_after;
         }
-        let notes = self.recording.header.inferred.clone();
+        let mut notes = self.recording.header.inferred.clone();
+        notes.extend(self.not_told.notes());
         let (syncs, written_bytes) = (self.syncs, self.written_bytes);
         PageTransactions { databases, commits, syncs, written_bytes, notes }
     }

@@ -7,7 +7,9 @@
 //! plan             what a replay does for each commit: rows updated, rows inserted, page 1
 //! derive           from calls to commits
 //! attached         commits over several databases
+//! database_state   what is known of one database
 //! under_way        one commit of one database while its calls pass by
+//! rollback         what reads of a journal tell
 //! log_frames       frames of a log by their heads
 //! database_files   which descriptions and paths are databases, journals and logs
 //! positions        where a write or read goes in its file
@@ -18,7 +20,8 @@
 //! Without them (strace, MobiGen; exclusive locking mode) it is what happens to the files:
 //!
 //! - *with a journal*: from the creation or first write of the journal to the last of: the database's last write and sync, the journal's
-//!   end (unlinked, cut to 0 bytes, its header overwritten with 28 zeroes, closed);
+//!   end (unlinked, cut to 0 bytes, its header overwritten with 28 zeroes, closed). Who reads the journal rolls back (`rollback`): pages
+//!   that are written back are none of a commit;
 //! - *without a journal* (memory, off, atomic writes): the pages written up to the database's sync. Of a database that no call syncs a
 //!   second write of page 1 begins the next, for each commit in a rollback mode writes page 1 (its change counter);
 //! - *with a log*: up to a frame with a commit mark (`log_frame` rows; `log_frames` says which of them count). Without such rows up to a sync of the log that no checkpoint
@@ -30,7 +33,9 @@ pub mod outcome;
 pub mod plan;
 pub mod derive;
 mod attached;
+mod database_state;
 mod under_way;
+mod rollback;
 mod log_frames;
 pub mod database_files;
 mod positions;

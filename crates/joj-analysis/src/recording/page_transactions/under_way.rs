@@ -43,6 +43,8 @@ pub struct CommitUnderWay {
     pub write_ns: Option<u64>,
     pub end_ns: u64,
     pub pages: BTreeSet<u32>,
+    /// It wrote one of them, but page 1, more than once.
+    pub is_rewritten: bool,
     /// Frames of the log whose heads are known.
     pub frames: TransactionFrames,
     pub log_bytes: WrittenBytes,
@@ -83,6 +85,25 @@ impl CommitUnderWay {
         self.write_ns.get_or_insert(call.begin_ns);
         self.written_bytes += call.moved_bytes();
         self.reach(call);
+    }
+
+    /// It wrote these pages to the database.
+    pub fn take_pages(&mut self, pages: impl Iterator<Item = u32>) {
+        for page in pages {
+            self.is_rewritten |= !self.pages.insert(page) && page != 1;
+        }
+    }
+
+    /// All that it wrote is being undone.
+    pub fn roll_back(&mut self) {
+        self.pages.clear();
+        (self.is_rewritten, self.is_synced) = (false, false);
+        (self.pages_after, self.free_after) = (None, None);
+    }
+
+    /// Its journal came to its end, in this way.
+    pub fn end_journal(&mut self, mode: RecordedMode) {
+        (self.journal_end, self.is_over) = (Some(mode), true);
     }
 
     /// It lasted at least as long as a call.

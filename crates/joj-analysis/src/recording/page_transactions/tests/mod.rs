@@ -2,6 +2,7 @@
 //! Method: recordings made by hand. Published ones and those of a real SQLite: crates/joj/tests/replay_transactions.rs.
 
 mod logs;
+mod rollbacks;
 
 use super::derive::{DeriveError, derive};
 use super::outcome::FrameInterval;

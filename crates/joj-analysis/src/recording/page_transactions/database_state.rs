@@ -1,0 +1,134 @@
+//! What is known of a database while the calls pass by.
+
+use std::collections::HashMap;
+
+use crate::recording::call::RecordedCall;
+use crate::recording::page_transactions::RecordedMode;
+use crate::recording::page_transactions::log_frames::CommittedFrames;
+use crate::recording::page_transactions::rollback::JournalRead;
+use crate::recording::page_transactions::under_way::CommitUnderWay;
+
+/// The state.
+#[derive(Debug, Default)]
+pub struct DatabaseState {
+    pub under_way: Option<CommitUnderWay>,
+    /// Pages, where something told them.
+    pub pages: Option<u32>,
+    /// So many are known to be there.
+    pub at_least: u32,
+    /// Of its free list.
+    pub free_pages: Option<i64>,
+    /// Descriptions of its log that are open: while there are any, writes to the database are a checkpoint's.
+    pub open_logs: u32,
+    /// The thread that read a page from the journal, and writes it back next.
+    pub writes_back: Option<u32>,
+    /// Each thread's last commit, by its place in `Deriver::commits`.
+    pub last: HashMap<u32, usize>,
+    /// What commits left in the log.
+    pub log: CommittedFrames,
+    /// A log's sync, until it is known whether a checkpoint followed.
+    pub log_sync: Option<u32>,
+    /// Frames were written, some with heads in the recording, some of them by commits that something bounds.
+    pub has_frames: bool,
+    pub has_heads: bool,
+    pub has_bounds: bool,
+}
+
+impl DatabaseState {
+    /// A call says how long the database is.
+    pub fn size(&mut self, call: &RecordedCall, page_bytes: u64) {
+        // A commit under way has its own size, and scripts have none; with a log the file lags behind.
+        let has_written = self.under_way.as_ref().is_some_and(CommitUnderWay::has_pages);
+        if call.bytes == 0 || has_written {
+            return;
+        }
+        let pages = u32::try_from(call.bytes / page_bytes).unwrap_or(u32::MAX);
+        self.at_least = self.at_least.max(pages);
+        if self.open_logs > 0 {
+            return;
+        }
+        self.pages = Some(pages);
+        if let Some(commit) = &mut self.under_way {
+            commit.pages_before = self.pages;
+        }
+    }
+
+    /// A call sets how long it is.
+    pub fn cut(&mut self, call: &RecordedCall, pages: Option<u32>) {
+        if self.open_logs > 0 {
+            return;
+        }
+        match &mut self.under_way {
+            Some(commit) if commit.is_of(call) => {
+                commit.pages_after = pages;
+                commit.pages.retain(|page| pages.is_none_or(|pages| *page <= pages));
+                commit.reach(call);
+                // A rollback looks at the size before it cuts the file to the one that the transaction found.
+                if !commit.has_pages() {
+                    (self.pages, commit.pages_before, commit.pages_after) = (pages, pages, None);
+                }
+            }
+            _ => self.pages = pages,
+        }
+    }
+
+    /// Page 1 was written or read.
+    pub fn first_page(&mut self, call: &RecordedCall) {
+        let pages = u32::try_from(call.bytes).ok().filter(|pages| *pages > 0);
+        let free = Some(call.result);
+        match &mut self.under_way {
+            Some(commit) if commit.is_of(call) && commit.pages.contains(&1) => {
+                commit.pages_after = pages.or(commit.pages_after);
+                commit.free_after = free;
+            }
+            // What a checkpoint writes may be older than the log's last commit.
+            _ if self.open_logs > 0 && self.has_frames => {}
+            _ => {
+                self.pages = pages.or(self.pages);
+                self.free_pages = free;
+                if let Some(commit) = &mut self.under_way {
+                    (commit.pages_before, commit.free_before) = (self.pages, self.free_pages);
+                }
+            }
+        }
+    }
+
+    /// It was read up to so many pages.
+    pub fn has_at_least(&mut self, pages: u64) {
+        self.at_least = self.at_least.max(u32::try_from(pages).unwrap_or(u32::MAX));
+    }
+
+    /// Its journal was read.
+    pub fn read_journal(&mut self, call: &RecordedCall, read: JournalRead) {
+        match (read, &mut self.under_way) {
+            (JournalRead::Header, Some(commit)) if commit.is_of(call) => commit.roll_back(),
+            // A hot journal: whose it was is no more.
+            (JournalRead::Header, under_way) => {
+                under_way.take_if(|commit| commit.journal_end.is_none() && !commit.is_of_log());
+            }
+            (JournalRead::Record, _) => self.writes_back = Some(call.thread),
+            (JournalRead::Other, _) => {}
+        }
+    }
+
+    /// Whether a write of these pages puts back what its thread just read from the journal. Then no commit wrote them.
+    pub fn is_written_back(&mut self, call: &RecordedCall, pages: impl Iterator<Item = u32>) -> bool {
+        if self.writes_back.take_if(|thread| *thread == call.thread).is_none() {
+            return false;
+        }
+        if let Some(commit) = self.under_way.as_mut().filter(|commit| commit.is_of(call)) {
+            for page in pages {
+                commit.pages.remove(&page);
+            }
+        }
+        true
+    }
+
+    /// A journal's end is its transaction's. One that has no pages then was rolled back.
+    pub fn journal_ended(&mut self, mode: RecordedMode) {
+        match &mut self.under_way {
+            Some(commit) if commit.has_pages() => commit.end_journal(mode),
+            under_way => *under_way = None,
+        }
+    }
+}

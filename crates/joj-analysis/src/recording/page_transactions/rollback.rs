@@ -1,0 +1,51 @@
+//! Rollbacks, as reads of a journal tell them.
+//!
+//! A commit does not read its journal, but for 8 bytes where the next header would stand (pager.c, syncJournal). A rollback reads the
+//! header, cuts the database to the size that it names, and then reads each record and writes its page back (pager_playback). The next
+//! process to open a database with a hot journal does the same. A rollback to a savepoint reads the records since then without the header.
+
+/// Byte of a journal's header where the number of its records stands, which each rollback of a whole transaction reads.
+const RECORD_COUNT: u64 = 8;
+
+/// What a read of a journal tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalRead {
+    /// Its whole transaction is rolled back.
+    Header,
+    /// A page as it was: it is written back next.
+    Record,
+    /// Nothing.
+    Other,
+}
+
+impl JournalRead {
+    /// Of a read of so many bytes.
+    pub fn of(offset: u64, bytes: u64, page_bytes: u64) -> Self {
+        if (offset..offset.saturating_add(bytes)).contains(&RECORD_COUNT) {
+            Self::Header
+        } else if bytes == page_bytes {
+            Self::Record
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Transactions that are not counted because the recording does not tell whether they were committed.
+#[derive(Debug, Default)]
+pub struct NotTold {
+    /// They had a journal, and its end is missing: the program was killed, or calls are not in the recording.
+    pub ends: u64,
+    /// They had no journal, and wrote a page twice: so does one that outgrew its cache, and so does its rollback from memory.
+    pub without_journal: u64,
+}
+
+impl NotTold {
+    /// In sentences.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let ends = "Transactions whose journal has no end in the recording are not counted as commits:";
+        let without = "Transactions that have no journal and wrote a page twice are not counted: a rollback does so, too:";
+        let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
+        [(ends, self.ends), (without, self.without_journal)].into_iter().filter_map(told)
+    }
+}
