@@ -39,7 +39,7 @@ fn open(
 ) -> CapturedCall {
     CapturedCall {
         paths: [Some(path.as_bytes().to_vec()), None],
-        seen: CallSeen::Opened { mode: 0o100_644, bytes, is_created },
+        seen: CallSeen::Opened { mode: 0o100_644, bytes, is_created, shared: None },
         ..call(thread, times, CalledName::Openat, &[AT_FDCWD, 0, 2], result)
     }
 }

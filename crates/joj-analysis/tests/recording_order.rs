@@ -41,6 +41,7 @@ fn trees(text: &str) -> [Vec<String>; 2] {
             TreeEntry::Directory => format!("{path}/"),
             TreeEntry::File(bytes) => format!("{path} {bytes}"),
             TreeEntry::Symlink(target) => format!("{path} -> {target}"),
+            TreeEntry::HardLink(first) => format!("{path} = {first}"),
         });
         told.collect()
     })

@@ -56,7 +56,7 @@ struct event_head {
   u8 event;
   u8 call;
   u8 descriptor;
-  /* 1: `values` and `mode` mean something; 2: the file that was opened is new. */
+  /* 1: `values` and `mode` mean something; 2: the file that was opened is new; 4: the last two arguments say which one it is. */
   u8 marks;
   /* 1 and the integers of page 1: bytes 16 to 20, 28 to 31, 36 to 39. */
   u8 first_page[14];
@@ -310,6 +310,12 @@ INLINE void look_at_opened(struct event_head *head) {
   head->values[0] = READ_NUMBER(inode, i_size);
   head->marks |= 1;
   if (READ_NUMBER(file, f_mode) & FMODE_CREATED) head->marks |= 2;
+  /* Which file it is, where it has several names. No open has more than four arguments. */
+  struct super_block *block = READ_NUMBER(inode, i_sb);
+  if ((head->mode & 0170000) != 0100000 || READ_NUMBER(inode, i_nlink) < 2 || !block) return;
+  head->arguments[4] = READ_NUMBER(inode, i_ino);
+  head->arguments[5] = (u64)READ_NUMBER(block, s_dev) << 32 | READ_NUMBER(inode, i_generation);
+  head->marks |= 4;
 }
 
 /* Where the bytes are that a call moved: in one buffer, or in the first of several. */

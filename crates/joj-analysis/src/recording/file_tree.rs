@@ -33,6 +33,8 @@ pub enum TreeEntry {
     File(u64),
     /// A symbolic link to this absolute path.
     Symlink(String),
+    /// Another name of the file with this path; only before the first call.
+    HardLink(String),
 }
 
 /// Entries by path: absolute, without `.` and `..`; a directory comes before what is in it.
@@ -66,6 +68,8 @@ pub struct FileTree {
     /// Names that a call found missing, or took away.
     missing: HashSet<String>,
     opened: HashMap<u32, Opened>,
+    /// Before the first call: second names of files, with the first ones.
+    other_names: Vec<(String, String)>,
 }
 
 impl FileTree {
@@ -73,7 +77,7 @@ impl FileTree {
     pub fn apply(&mut self, call: &RecordedCall, texts: &Texts) -> [Option<FileIndex>; 2] {
         let (path, second) = (texts.get(call.path), texts.get(call.second_path));
         match call.kind {
-            CallKind::Present => [self.present(call, path), None],
+            CallKind::Present => [self.present(call, path, second), None],
             CallKind::Open | CallKind::Held => [self.open(call, path), None],
             CallKind::Rename | CallKind::Link | CallKind::Symlink if call.result == 0 => {
                 self.two_names(call, path, second)
@@ -105,6 +109,8 @@ impl FileTree {
             };
             entries.insert(path.clone(), entry);
         }
+        let other = self.other_names.iter().cloned();
+        entries.extend(other.map(|(path, first)| (path, TreeEntry::HardLink(first))));
         with_parents(entries)
     }
 
@@ -116,7 +122,14 @@ impl FileTree {
     }
 
     /// A file that was there: later calls say nothing of what it was before.
-    fn present(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
+    fn present(&mut self, call: &RecordedCall, path: &str, first: &str) -> Option<FileIndex> {
+        let was_there = |file: &FileIndex| self.files[file.0 as usize].before.is_some();
+        if let Some(known) = self.names.get(first).copied().filter(was_there) {
+            self.put(path, vec![(String::new(), known)]);
+            self.parents(path);
+            self.other_names.push((path.to_owned(), first.to_owned()));
+            return Some(known);
+        }
         match call.flags & S_IFMT {
             S_IFDIR => Some(self.existing(path, TreeEntry::Directory)),
             S_IFREG => {

@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::block_device::DeviceNumber;
 use crate::filesystem::region::Region;
 
-/// The newest version of saved traces that this code reads. It writes it where there are calls.
-pub const FORMAT_VERSION: u32 = 5;
+/// The newest version of saved traces that this code reads. It writes it where a file that was there before has two names.
+pub const FORMAT_VERSION: u32 = 6;
+
+/// What other recordings are written as.
+pub const CALLS_VERSION: u32 = 5;
 
 /// What a trace without calls is written as: older versions of joj read it.
 pub const EVENTS_VERSION: u32 = 2;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::hidden_names;
 use joj_analysis::recording::paths::{bytes_of, mount_point_of, text_of};
+use joj_analysis::recording::system_calls::captured::presence::FilesNow;
 use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
 use joj_analysis::trace::texts::{Text, Texts};
@@ -200,6 +201,7 @@ fn by_bpf(
             count(lost)
         ));
     }
+    capture.ask_for_files(files_now(options.pid));
     let mut recording = capture.finish(Source::Bpf, links);
     if let Some(ending) = &mut recording.header.ending {
         ending.lost = lost;
@@ -241,6 +243,17 @@ fn links_before(process: Option<u32>) -> LinksBefore {
     LinksBefore::new(|path| {
         let target = fs::read_link(OsStr::from_bytes(&bytes_of(path))).ok()?;
         Some(text_of(target.as_os_str().as_bytes()).into_owned())
+    })
+}
+
+/// What a path is at the end, under the same condition.
+fn files_now(process: Option<u32>) -> FilesNow {
+    if !sees_our_files(process) {
+        return FilesNow::default();
+    }
+    FilesNow::new(|path| {
+        let status = fs::symlink_metadata(OsStr::from_bytes(&bytes_of(path))).ok()?;
+        Some((status.mode(), status.len()))
     })
 }
 
@@ -287,6 +300,7 @@ fn by_tracer(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, R
     let exit_code = tracer.exit_code().unwrap_or(0);
     let mut capture = tracer.finish();
     capture.infer("A tracer stopped the program at each of these calls: they took longer, and think time includes a part of it.");
+    capture.ask_for_files(files_now(options.pid));
     Ok(RecordedRun { recording: capture.finish(Source::Ptrace, links), exit_code })
 }
 

@@ -25,14 +25,14 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Those on which no call changes anything, where others are changed. None where a symbolic link leads from one filesystem to another,
+    /// Those on which no call changes anything, where others are changed. None where a link leads from one filesystem to another,
     /// or the recording does not tell where they were mounted.
     pub fn of(recording: &Recording, before: &Entries) -> Apart {
         let facts = recording.header.recording.as_ref();
         let mount_points = facts.map(|facts| facts.mount_points.clone()).unwrap_or_default();
         let place = |path: &str| mount_point_of(path, &mount_points);
         let leads_across = before.iter().any(|(path, entry)| match entry {
-            TreeEntry::Symlink(target) => {
+            TreeEntry::Symlink(target) | TreeEntry::HardLink(target) => {
                 let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
                 place(path) != place(&absolute(above, target))
             }
@@ -123,12 +123,19 @@ mod tests {
     #[test]
     fn a_link_from_one_filesystem_to_another_keeps_all_together() {
         let calls = [(CallKind::Open, "/usr/a", O_RDONLY), (CallKind::Open, "/data/b", O_CREAT | 2)];
-        for (target, lies_apart) in [("../usr/a", false), ("b", true)] {
-            let before = Entries::from([("/data/link".to_owned(), TreeEntry::Symlink(target.to_owned()))]);
+        let symlink = |target: &str| TreeEntry::Symlink(target.to_owned());
+        let hard_link = |first: &str| TreeEntry::HardLink(first.to_owned());
+        for (target, lies_apart) in [
+            (symlink("../usr/a"), false),
+            (symlink("b"), true),
+            (hard_link("/usr/a"), false),
+            (hard_link("/data/b"), true),
+        ] {
+            let before = Entries::from([("/data/link".to_owned(), target.clone())]);
             assert_eq!(
                 Apart::of(&recording(&["/", "/data"], &calls), &before).has("/usr/a"),
                 lies_apart,
-                "{target}"
+                "{target:?}"
             );
         }
     }

@@ -28,6 +28,7 @@ fn words(entry: &TreeEntry) -> String {
         TreeEntry::Directory => "a directory".to_owned(),
         TreeEntry::File(bytes) => format!("a file of {bytes} bytes"),
         TreeEntry::Symlink(_) => "a symbolic link".to_owned(),
+        TreeEntry::HardLink(first) => format!("another name of {first}"),
     }
 }
 

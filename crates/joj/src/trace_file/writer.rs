@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::CallKind;
 use joj_analysis::trace::event::Event;
-use joj_analysis::trace::header::{EVENTS_VERSION, Ending, FORMAT_VERSION, Header};
+use joj_analysis::trace::header::{CALLS_VERSION, EVENTS_VERSION, Ending, FORMAT_VERSION, Header};
 use joj_analysis::trace::texts::{Text, Texts};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -59,7 +60,7 @@ impl TraceWriter {
     /// # Errors
     /// As [`TraceWriter::create`].
     pub fn create_recording(path: &Path) -> Result<Self, TraceWriteError> {
-        Self::with_version(path, FORMAT_VERSION)
+        Self::with_version(path, CALLS_VERSION)
     }
 
     /// Writes a whole recording of calls.
@@ -67,6 +68,10 @@ impl TraceWriter {
     /// Where it cannot be written; no file is left behind then.
     pub fn write_recording(mut self, recording: &Recording) -> Result<(), TraceWriteError> {
         for call in &recording.calls {
+            // Older versions would make two files of it.
+            if call.kind == CallKind::Present && call.second_path != Text::NONE {
+                self.version = FORMAT_VERSION;
+            }
             self.columns.push_call(call);
             let texts = [Text::NONE, call.path, call.second_path];
             for (column, text) in self.texts.iter_mut().zip(texts) {

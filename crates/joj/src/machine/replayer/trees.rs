@@ -62,9 +62,16 @@ pub fn make(
             TreeEntry::Directory => fs::create_dir_all(&place).map(|()| true),
             TreeEntry::File(bytes) => fill(&place, *bytes, &mut memory, &mut written, go_on),
             TreeEntry::Symlink(target) => std::os::unix::fs::symlink(target, &place).map(|()| true),
+            TreeEntry::HardLink(_) => continue,
         };
         if !made.map_err(|error| (place, error))? {
             return Ok(false);
+        }
+    }
+    for (path, entry) in entries {
+        if let TreeEntry::HardLink(first) = entry {
+            let place = roots.place(path);
+            fs::hard_link(roots.place(first), &place).map_err(|error| (place, error))?;
         }
     }
     for root in [roots.other, roots.directory] {

@@ -11,7 +11,7 @@ use crate::recording::system_calls::processes::Meaning;
 use crate::trace::header::Source;
 
 use super::decode::decode;
-use super::presence::Presence;
+use super::presence::{FilesNow, Presence};
 use super::{CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead};
 
 /// A descriptor that was open when the capture began.
@@ -40,6 +40,7 @@ pub struct HeldDescriptor {
 pub struct CallCapture {
     calls: Calls,
     presence: Presence,
+    now: FilesNow,
     events: Vec<CapturedEvent>,
     started_ns: u64,
 }
@@ -125,6 +126,11 @@ impl CallCapture {
         self.calls.output.infer(sentence);
     }
 
+    /// Who knows what files are when the capture is over.
+    pub fn ask_for_files(&mut self, now: FilesNow) {
+        self.now = now;
+    }
+
     /// The recording. `links`: those that were there before.
     pub fn finish(mut self, source: Source, links: LinksBefore) -> Recording {
         let mut events = std::mem::take(&mut self.events);
@@ -141,6 +147,7 @@ impl CallCapture {
                 CapturedEvent::Exit { time_ns, thread } => self.calls.exit(thread, time_ns),
             }
         }
+        self.presence.finish(&self.now, &mut self.calls.output);
         self.calls.finish().finish_from(self.started_ns, source)
     }
 

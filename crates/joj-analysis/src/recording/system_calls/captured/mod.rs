@@ -10,7 +10,7 @@
 //! ```
 
 pub mod capture;
-mod presence;
+pub mod presence;
 mod decode;
 pub mod called;
 
@@ -41,6 +41,15 @@ impl DescriptorKind {
     }
 }
 
+/// Which file of the machine, as far as a capture can see it. Numbers of one capture can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FileIdentity {
+    /// Its inode's number.
+    pub inode: u64,
+    /// Its filesystem; with eBPF also the inode's generation.
+    pub device: u64,
+}
+
 /// What was seen of the memory behind a call's arguments, or of what it opened. Never contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallSeen {
@@ -64,6 +73,8 @@ pub enum CallSeen {
         bytes: u64,
         /// It was not there before.
         is_created: bool,
+        /// Which file it is, where it has several names.
+        shared: Option<FileIdentity>,
     },
     /// Of `fcntl` with a lock: `struct flock`.
     Lock {

@@ -6,16 +6,20 @@
 //! link("/a/f", "/a/g"), open("/a/g") = 3        present: /a/f
 //! open("/a/d", O_CREAT) = 4, it was made       nothing: it was not there
 //! rename("/a", "/e"), open("/e/d") = 5         nothing: it came with its directory
+//! open("/h") = 6, the inode of /a/b             present: /h, another name of /a/b
+//! rename("/i", "/j"), and nothing else          present: /i, as long as /j is at the end
 //! ```
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{ENOENT, O_TMPFILE, RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG};
 use crate::recording::paths::take_with_below;
 use crate::recording::system_calls::output::CallOutput;
 
-use super::CallSeen;
+use super::{CallSeen, FileIdentity};
 
 /// What is known of names so far.
 #[derive(Debug, Default)]
@@ -26,6 +30,34 @@ pub struct Presence {
     told: HashSet<String>,
     /// Names that a rename gave, with those that the same files had before the first call.
     before: BTreeMap<String, String>,
+    /// Files with several names, by the one that was told first.
+    shared: HashMap<FileIdentity, String>,
+    /// Files that were renamed or linked, and went before any call looked at them.
+    unseen: u64,
+}
+
+type LookNow = dyn Fn(&str) -> Option<(u32, u64)>;
+
+/// What is under an absolute path when the calls are over: `st_mode` and `st_size`.
+pub struct FilesNow(Box<LookNow>);
+
+impl FilesNow {
+    /// Asked once for each path.
+    pub fn new(look: impl Fn(&str) -> Option<(u32, u64)> + 'static) -> Self {
+        Self(Box::new(look))
+    }
+}
+
+impl Default for FilesNow {
+    fn default() -> Self {
+        Self::new(|_| None)
+    }
+}
+
+impl fmt::Debug for FilesNow {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("FilesNow")
+    }
 }
 
 impl Presence {
@@ -42,11 +74,11 @@ impl Presence {
             (CallKind::Open, CallSeen::Opened { is_created: true, .. }) => self.know(&path),
             // The path is a directory's, the file has none.
             (CallKind::Open, _) if row.flags & O_TMPFILE == O_TMPFILE => {}
-            (CallKind::Open, CallSeen::Opened { mode, bytes, .. }) => {
-                self.found(&path, mode & S_IFMT, bytes, row, output);
+            (CallKind::Open, CallSeen::Opened { mode, bytes, shared, .. }) => {
+                self.found(&path, (mode & S_IFMT, bytes), shared, row, output);
             }
             (CallKind::Stat | CallKind::Lstat, _) => {
-                self.found(&path, row.flags & S_IFMT, row.bytes, row, output);
+                self.found(&path, (row.flags & S_IFMT, row.bytes), None, row, output);
             }
             (CallKind::Mkdir | CallKind::Symlink, _) => self.know(&path),
             (CallKind::Link, _) => self.linked(&path, output.text(row.second_path)),
@@ -55,7 +87,8 @@ impl Presence {
                 self.renamed(&path, &second, row.flags & RENAME_EXCHANGE != 0);
             }
             (CallKind::Unlink | CallKind::Rmdir, _) => {
-                self.before.remove(&path);
+                let original = self.before.remove(&path);
+                self.is_gone(&path, original);
                 self.know(&path);
             }
             _ => {}
@@ -68,7 +101,41 @@ impl Presence {
         self.know(path);
     }
 
-    fn found(&mut self, path: &str, kind: u32, bytes: u64, row: &RecordedCall, output: &mut CallOutput) {
+    /// When the calls are over: files of which they said no more than the names.
+    pub fn finish(&mut self, now: &FilesNow, output: &mut CallOutput) {
+        for (path, original) in self.before.clone() {
+            if self.known.contains_key(&path) || self.told.contains(&original) {
+                continue;
+            }
+            match (now.0)(&path) {
+                Some((mode, bytes)) => {
+                    self.found(&path, (mode & S_IFMT, bytes), None, &RecordedCall::default(), output);
+                }
+                None => self.unseen += 1,
+            }
+        }
+        if self.unseen > 0 {
+            output.infer(&format!(
+                "Files that were renamed or linked, and never opened, are empty, because nobody saw their size: {}.",
+                self.unseen
+            ));
+        }
+    }
+
+    /// A name is taken away, whose file may have had another one before the first call.
+    fn is_gone(&mut self, path: &str, original: Option<String>) {
+        let is_unseen = original.is_some_and(|name| !self.told.contains(&name));
+        self.unseen += u64::from(is_unseen && !self.known.contains_key(path));
+    }
+
+    fn found(
+        &mut self,
+        path: &str,
+        (kind, bytes): (u32, u64),
+        shared: Option<FileIdentity>,
+        row: &RecordedCall,
+        output: &mut CallOutput,
+    ) {
         let original = self.original(path);
         if self.known.contains_key(path)
             || self.told.contains(&original)
@@ -77,6 +144,13 @@ impl Presence {
             return;
         }
         let bytes = if kind == S_IFREG { bytes } else { 0 };
+        let first = shared.and_then(|identity| match self.shared.entry(identity) {
+            Entry::Occupied(first) => Some(output.keep(first.get())),
+            Entry::Vacant(none) => {
+                none.insert(original.clone());
+                None
+            }
+        });
         let present = RecordedCall {
             kind: CallKind::Present,
             process: row.process,
@@ -85,6 +159,7 @@ impl Presence {
             bytes,
             flags: kind,
             path: output.keep(&original),
+            second_path: first.unwrap_or_default(),
             ..RecordedCall::default()
         };
         output.push(present);
@@ -131,6 +206,10 @@ impl Presence {
         let (one, two) = (self.original(from), self.original(to));
         let [known, known_too] = [from, to].map(|path| take_with_below(&mut self.known, path));
         let [before, before_too] = [from, to].map(|path| take_with_below(&mut self.before, path));
+        for (rest, name) in before_too.iter().filter(|_| !is_exchange) {
+            let is_known = known_too.iter().any(|(other, ())| other == rest);
+            self.unseen += u64::from(!is_known && !self.told.contains(name));
+        }
         let mut put =
             |path: &str, known: Vec<(String, ())>, before: Vec<(String, String)>, original: String| {
                 self.known.extend(known.into_iter().map(|(rest, ())| (format!("{path}{rest}"), ())));

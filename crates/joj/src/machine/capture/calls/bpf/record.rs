@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
 use joj_analysis::recording::system_calls::captured::{
-    CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead, FrameHead, OpenHow, Sharing,
+    CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FileIdentity, FirstPageHead, FrameHead, OpenHow,
+    Sharing,
 };
 
 use crate::machine::capture::calls::numbers;
@@ -96,7 +97,9 @@ fn seen(head: &[u8], call: &CapturedCall) -> CallSeen {
     }
     match call.called {
         called if called.opens() && call.result >= 0 => {
-            CallSeen::Opened { mode, bytes: value, is_created: marks & 2 != 0 }
+            let of_several = FileIdentity { inode: call.arguments[4], device: call.arguments[5] };
+            let shared = (marks & 4 != 0).then_some(of_several);
+            CallSeen::Opened { mode, bytes: value, is_created: marks & 2 != 0, shared }
         }
         CalledName::Fcntl if commands::LOCKS.contains(&call.arguments[1]) => CallSeen::Lock {
             kind: mode & 0xffff,

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use joj_analysis::recording::flags::{O_CREAT, O_EXCL, RESOLVE_IN_ROOT};
 use joj_analysis::recording::system_calls::captured::called::{BehindPointer, CalledName, commands};
 use joj_analysis::recording::system_calls::captured::{
-    CallSeen, CapturedCall, DescriptorKind, FirstPageHead, FrameHead, LOG_HEADER_BYTES, OpenHow,
-    descriptor_number, frame_heads, log_page_bytes,
+    CallSeen, CapturedCall, DescriptorKind, FileIdentity, FirstPageHead, FrameHead, LOG_HEADER_BYTES,
+    OpenHow, descriptor_number, frame_heads, log_page_bytes,
 };
 
 use super::request::{Tid, read_memory};
@@ -206,7 +206,9 @@ fn seen(thread: Tid, call: &CapturedCall, was_there: Option<bool>) -> CallSeen {
             let number = i32::try_from(call.result).unwrap_or(-1);
             if let Ok(status) = fs::metadata(descriptor_path(thread, number)) {
                 let is_created = was_there == Some(false);
-                return CallSeen::Opened { mode: status.mode(), bytes: status.len(), is_created };
+                let of_several = FileIdentity { inode: status.ino(), device: status.dev() };
+                let shared = (status.is_file() && status.nlink() > 1).then_some(of_several);
+                return CallSeen::Opened { mode: status.mode(), bytes: status.len(), is_created, shared };
             }
         }
         return CallSeen::Nothing;

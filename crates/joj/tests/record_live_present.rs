@@ -1,0 +1,130 @@
+//! Goal: a replay begins with the files that the program found: a file with two names is one, and what is only renamed has its size.
+//! Method: a program in C changes such files. The replay's directory afterwards is what the program's is.
+
+mod record;
+mod replay;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use joj_analysis::recording::call::CallKind;
+use record::{calls, methods, program, record_command};
+use replay::{Scratch, joj, printed, told};
+
+/// Writes through both names of one file, renames one to the other (nothing happens), and takes a third name away; renames, exchanges
+/// and links files that it never opens.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int add(const char *name, int bytes) {
+  char room[100];
+  memset(room, 'x', sizeof room);
+  int file = open(name, O_WRONLY | O_APPEND);
+  return write(file, room, bytes) != bytes || close(file);
+}
+int main(int count, char **words) {
+  if (chdir(words[1])) return 1;
+  if (add("one", 100) || add("two", 50) || rename("one", "two") || add("two", 1)) return 2;
+  if (add("three", 7) || unlink("three")) return 3;
+  if (rename("moved", "moved to") || link("linked", "second") || rename("in", "out")) return 4;
+  return renameat2(AT_FDCWD, "left", AT_FDCWD, "right", RENAME_EXCHANGE) ? 5 : 0;
+}
+"#;
+
+/// By name the size of each file and how many names it has, and directories.
+fn tree(directory: &Path) -> Vec<String> {
+    let of = |entry: fs::DirEntry| {
+        let status = entry.metadata().expect("it is there");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if status.is_dir() {
+            format!("{name}/")
+        } else {
+            format!("{name} {} {}", status.len(), status.nlink())
+        }
+    };
+    let mut found: Vec<String> =
+        fs::read_dir(directory).expect("a directory").map(|entry| of(entry.expect("an entry"))).collect();
+    found.sort();
+    found
+}
+
+fn make(directory: &Path) {
+    fs::create_dir_all(directory.join("in")).expect("a directory");
+    for (name, bytes) in [("one", 5), ("moved", 3000), ("linked", 70), ("left", 11), ("right", 22)] {
+        fs::write(directory.join(name), vec![b'a'; bytes]).expect("a file");
+    }
+    for name in ["two", "three"] {
+        fs::hard_link(directory.join("one"), directory.join(name)).expect("a second name");
+    }
+}
+
+#[test]
+fn a_file_with_several_names_is_one_and_what_is_only_renamed_has_its_size() {
+    let scratch = Scratch::new("live-present");
+    let Some(program) = program(&scratch, "present", PROGRAM) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file(&format!("{method}.joj")));
+        make(&real);
+        let (code, said) = told(&record_command(method, &recording, &[&program, &real]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let wanted = [
+            "left 22 1",
+            "linked 70 2",
+            "moved to 3000 1",
+            "one 163 2",
+            "out/",
+            "right 11 1",
+            "second 70 2",
+            "two 163 2",
+        ];
+        assert_eq!(tree(&real), wanted, "{method}");
+        let place = scratch.file(&format!("{method}-replay"));
+        fs::create_dir(&place).expect("a directory");
+        printed(&joj(&[&"replay", &recording, &place, &"--check", &"--keep"]));
+        let kept = fs::read_dir(&place).expect("it").next().expect("kept").expect("an entry").path();
+        let below = real.strip_prefix("/").expect("absolute");
+        assert_eq!(tree(&kept.join(below)), wanted, "{method}");
+        // Versions that would make two files of it refuse the recording; the others are written as before.
+        assert_eq!(version(&recording), 6, "{method}");
+        let other = scratch.file("other.joj");
+        let (code, said) = told(&record_command(method, &other, &[&"true"]));
+        assert_eq!((code, version(&other)), (Some(0), 5), "{method}: {said}");
+    }
+}
+
+fn version(recording: &Path) -> u64 {
+    let bytes = fs::read(recording).expect("a recording");
+    let text = String::from_utf8_lossy(&bytes);
+    let after = text.split("{\"version\":").nth(1).expect("a header");
+    after.split(',').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// It is gone before anybody saw its size.
+#[test]
+fn a_file_that_was_renamed_and_removed_is_told() {
+    let scratch = Scratch::new("live-unseen");
+    let source = r#"
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **words) { return chdir(words[1]) || rename("a", "b") || unlink("b"); }
+"#;
+    let Some(program) = program(&scratch, "unseen", source) else { return };
+    for method in methods() {
+        fs::write(scratch.file("a"), "12345").expect("a file");
+        let recording = scratch.file("it.joj");
+        let words: [&dyn AsRef<std::ffi::OsStr>; 2] = [&program, &scratch.file("")];
+        let (code, said) = told(&record_command(method, &recording, &words));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        assert!(said.contains("nobody saw their size: 1"), "{method}: {said}");
+        let rows = calls(&recording).calls;
+        let name = scratch.file("a");
+        let texts = calls(&recording).texts;
+        let is_it = |path| Path::new(texts.get(path)) == name;
+        assert!(!rows.iter().any(|row| row.kind == CallKind::Present && is_it(row.path)), "{method}");
+    }
+}
