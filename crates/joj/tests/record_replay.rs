@@ -345,3 +345,22 @@ fn a_recording_is_a_trace_without_requests() {
     let text = printed(&joj(&[&"trace", &"--read", &recording]));
     assert!(text.contains("imported from strace"), "{text}");
 }
+
+/// A program that goes from directory to directory can have longer names than a call may have.
+#[test]
+fn a_name_that_is_too_long_for_a_call_is_told_before_anything_is_made() {
+    let scratch = Scratch::new("record-long");
+    let mut text = String::new();
+    for depth in 0..45 {
+        let name = "d".repeat(100);
+        text += &format!(
+            "1 17000000{depth:02}.1 mkdir(\"{name}\", 0755) = 0\n1 17000000{depth:02}.2 chdir(\"{name}\") = 0\n"
+        );
+    }
+    let recording = record(&scratch, "long", text);
+    let before = scratch.names();
+    let (code, said) = told(&joj(&[&"replay", &recording, &scratch.file("")]));
+    let is_told = said.contains("a call takes no more than 4,095") && said.contains("shorter names");
+    assert!(code == Some(1) && is_told, "{code:?} {said}");
+    assert_eq!(scratch.names(), before);
+}

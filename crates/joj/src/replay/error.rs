@@ -51,6 +51,20 @@ pub enum ReplayError {
         #[source]
         error: io::Error,
     },
+    /// A name is longer than a call may have.
+    #[error(
+        "the recording has a name of {bytes} bytes, {begin}.., which has {more} more in a replay below DIR, and a call takes no more \
+         than 4,095. Give a DIR with a shorter name; where that is not enough, record the program where its directories have shorter \
+         names, or fewer lie in each other"
+    )]
+    LongName {
+        /// Its first letters.
+        begin: String,
+        /// How long it is in the recording.
+        bytes: usize,
+        /// What stands before it in a replay.
+        more: usize,
+    },
     /// A file of the replay cannot be made or read.
     #[error("cannot make {}: {error}", .path.display())]
     File {
