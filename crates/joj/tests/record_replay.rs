@@ -339,11 +339,20 @@ fn what_cannot_be_replayed_is_told_and_nothing_is_left() {
 
 /// What reads traces passes the calls of a recording over.
 #[test]
-fn a_recording_is_a_trace_without_requests() {
+fn who_reads_a_recording_as_a_trace_is_told_what_reads_it() {
     let scratch = Scratch::new("record-trace");
     let recording = record(&scratch, "small", SMALL);
-    let text = printed(&joj(&[&"trace", &"--read", &recording]));
-    assert!(text.contains("imported from strace"), "{text}");
+    let exported = scratch.write("small.csv", "mine");
+    let export = format!("csv={}", exported.display());
+    let cases: [&[&str]; 2] = [&[], &["--export", &export]];
+    for words in cases {
+        let mut command: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"trace", &"--read", &recording];
+        command.extend(words.iter().map(|word| word as &dyn AsRef<std::ffi::OsStr>));
+        let (code, said) = told(&joj(&command));
+        let is_told = said.contains("is a recording") && said.contains("joj replay");
+        assert!(code == Some(1) && is_told, "{code:?} {said}");
+        assert_eq!(std::fs::read_to_string(&exported).expect("it is there"), "mine");
+    }
 }
 
 /// A program that goes from directory to directory can have longer names than a call may have.

@@ -79,6 +79,12 @@ pub enum TraceError {
     /// joj's own trace cannot be read.
     #[error(transparent)]
     Read(#[from] TraceReadError),
+    /// It has calls, and no request to a disk.
+    #[error(
+        "{0} is a recording: it has a program's calls, and no requests to a disk. `joj replay {0} DIR` makes them again, \
+         `joj whatif {0} DIR` says what would make them faster, and every Parquet reader has its rows (docs/trace_format.md)"
+    )]
+    Recording(String),
     /// A text of another program's cannot be read as a trace.
     #[error("{name}: {error}")]
     Text {

@@ -48,6 +48,9 @@ fn own(
     let mut reader = TraceReader::new(name.clone(), input.into_file())?;
     let mut progress = ProgressLine::begin();
     let mut header = reader.header().clone();
+    if header.recording.is_some() {
+        return Err(TraceError::Recording(name));
+    }
     if wanted.everybody {
         header.command_processes.clear();
     }
