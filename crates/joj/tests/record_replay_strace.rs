@@ -236,7 +236,7 @@ fn a_signal_ends_a_replay_and_its_files_go() {
     let text = "1 1700000000.0 open(\"/a/b\", O_RDWR|O_CREAT) = 3\n1 1700000060.0 fsync(3) = 0\n";
     let recording = replay::record(&scratch, "long", text);
     let before = scratch.names();
-    for order in ["dependent", "timed"] {
+    for (order, signal) in [("dependent", "-INT"), ("timed", "-INT"), ("dependent", "-QUIT")] {
         let mut words = Command::new(env!("CARGO_BIN_EXE_joj"));
         let command = words.arg("replay").args([&recording, scratch.as_ref()]).args(["--order", order]);
         let child = command.stderr(std::process::Stdio::piped()).spawn().expect("joj");
@@ -247,7 +247,7 @@ fn a_signal_ends_a_replay_and_its_files_go() {
         }
         std::thread::sleep(std::time::Duration::from_millis(300));
         assert!(
-            Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill").success()
+            Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill").success()
         );
         let output = child.wait_with_output().expect("joj ends");
         let (code, said) = told(&output);
@@ -255,7 +255,7 @@ fn a_signal_ends_a_replay_and_its_files_go() {
             code == Some(130) && said.contains("stopped by a signal: what the replay made is removed"),
             "{code:?} {said}"
         );
-        assert_eq!(scratch.names(), before, "{order}");
+        assert_eq!(scratch.names(), before, "{order} {signal}");
         assert!(begin.elapsed().as_secs() < 30, "it waited for the end");
     }
 }

@@ -19,11 +19,11 @@ extern "C" fn on_signal(_number: libc::c_int) {
     }
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP set [`is_stopped`] and end the worker instead of this process.
+/// From now on SIGINT, SIGQUIT, SIGTERM and SIGHUP set [`is_stopped`] and end the worker instead of this process.
 /// # Errors
 /// As sigaction(2); signals are then as before.
 pub fn install() -> io::Result<()> {
-    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for number in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: sigaction is plain data for which all zeros is a valid value.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         let handler: extern "C" fn(libc::c_int) = on_signal;
