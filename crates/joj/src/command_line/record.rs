@@ -26,8 +26,9 @@ holds and how to replay it: docs/recording.md. A COMMAND has joj's own standard 
 error what it recorded. Ctrl-C ends the command, and what was recorded until then is written.
 eBPF needs root, or CAP_BPF and CAP_PERFMON. Without it joj is the command's tracer (ptrace): each call on a file costs more, a
 set-uid program has no more rights than joj's user, and the recording lasts until the last process of the command has ended.
-The exit code is the command's, 127 or 126 where there is none or it cannot be run. Else it is 0, or 1 when something failed: no
-file is written then; 2 for a wrong command line, 130 after Ctrl-C.";
+The exit code is the command's, also where Ctrl-C or --for ended it (143 by SIGTERM, 137 by SIGKILL), and 127 or 126 where there is
+no such command or it cannot be run. Else it is 0, or 1 when something failed: no file is written then; 2 for a wrong command line.
+With --pid and --import it is 130 after Ctrl-C.";
 
 /// What captures.
 const NOT_IN_IMPORT: [&str; 4] = ["pid", "for_ns", "method", "command"];
