@@ -10,6 +10,47 @@ use joj_analysis::recording::page_transactions::derive::derive;
 use record::{calls, methods, record_command};
 use replay::{Scratch, told};
 
+/// Without a journal file: commits that stay in the cache, and rollbacks that do not. Word 2: the journal mode.
+const WITHOUT_JOURNAL: &str = "
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+for pragma in ['journal_mode=' + sys.argv[2], 'cache_spill=ON']:
+    db.execute('PRAGMA ' + pragma).fetchall()
+db.execute('CREATE TABLE u(b)')
+for i in range(20):
+    db.execute('INSERT INTO u VALUES(?)', ['y' * 3000])
+db.execute('PRAGMA cache_size=5')
+for statement in ['UPDATE u SET b = b || 1', 'INSERT INTO u SELECT * FROM u']:
+    db.execute('BEGIN')
+    db.execute(statement)
+    db.execute('ROLLBACK')
+";
+
+#[test]
+fn without_a_journal_a_rollback_is_none_or_told() {
+    let scratch = Scratch::new("live-rollbacks-off");
+    let script = scratch.write("rollbacks.py", WITHOUT_JOURNAL);
+    for method in methods() {
+        for (mode, notes) in [("memory", 1), ("off", 0)] {
+            let (database, recording) =
+                (scratch.file(&format!("{method}-{mode}.db")), scratch.file("it.joj"));
+            let words: [&dyn AsRef<std::ffi::OsStr>; 4] = [&"/usr/bin/python3", &script, &database, &mode];
+            let (code, said) = told(&record_command(method, &recording, &words));
+            if code != Some(0) {
+                eprintln!("skipped: no Python with SQLite: {said}");
+                return;
+            }
+            let found = derive(&calls(&recording)).expect("commits");
+            assert_eq!(
+                (found.commits.len(), found.notes.len()),
+                (21, notes),
+                "{method} {mode}: {:?}",
+                found.notes
+            );
+        }
+    }
+}
+
 /// Word 2: the journal mode.
 const ROLLBACKS: &str = "
 import os, sqlite3, sys

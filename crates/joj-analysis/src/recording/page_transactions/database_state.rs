@@ -61,7 +61,9 @@ impl DatabaseState {
         match &mut self.under_way {
             Some(commit) if commit.is_of(call) => {
                 commit.pages_after = pages;
+                let written = commit.pages.len();
                 commit.pages.retain(|page| pages.is_none_or(|pages| *page <= pages));
+                commit.is_redone |= commit.pages.len() < written;
                 commit.reach(call);
                 // A rollback looks at the size before it cuts the file to the one that the transaction found.
                 if !commit.has_pages() {

@@ -166,7 +166,7 @@ impl Deriver<'_> {
             self.not_told.ends += 1;
             return;
         }
-        if commit.is_rewritten && commit.journal_extent.is_none() && !commit.is_of_log() {
+        if commit.is_redone && commit.has_no_journal() {
             self.not_told.without_journal += 1;
             return;
         }

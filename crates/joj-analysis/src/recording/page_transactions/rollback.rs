@@ -36,7 +36,8 @@ impl JournalRead {
 pub struct NotTold {
     /// They had a journal, and its end is missing: the program was killed, or calls are not in the recording.
     pub ends: u64,
-    /// They had no journal, and wrote a page twice: so does one that outgrew its cache, and so does its rollback from memory.
+    /// They had no journal, and wrote a page twice or cut one off again: so does a rollback from memory, and so do commits that outgrew
+    /// their cache.
     pub without_journal: u64,
 }
 
@@ -44,7 +45,7 @@ impl NotTold {
     /// In sentences.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let ends = "Transactions whose journal has no end in the recording are not counted as commits:";
-        let without = "Transactions that have no journal and wrote a page twice are not counted: a rollback does so, too:";
+        let without = "Transactions without a journal that wrote a page twice, or cut it off, are not counted: a rollback does so, too:";
         let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
         [(ends, self.ends), (without, self.without_journal)].into_iter().filter_map(told)
     }

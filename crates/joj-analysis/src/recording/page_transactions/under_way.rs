@@ -43,8 +43,8 @@ pub struct CommitUnderWay {
     pub write_ns: Option<u64>,
     pub end_ns: u64,
     pub pages: BTreeSet<u32>,
-    /// It wrote one of them, but page 1, more than once.
-    pub is_rewritten: bool,
+    /// It wrote one of them, but page 1, more than once, or cut it off again.
+    pub is_redone: bool,
     /// Frames of the log whose heads are known.
     pub frames: TransactionFrames,
     pub log_bytes: WrittenBytes,
@@ -90,14 +90,14 @@ impl CommitUnderWay {
     /// It wrote these pages to the database.
     pub fn take_pages(&mut self, pages: impl Iterator<Item = u32>) {
         for page in pages {
-            self.is_rewritten |= !self.pages.insert(page) && page != 1;
+            self.is_redone |= !self.pages.insert(page) && page != 1;
         }
     }
 
     /// All that it wrote is being undone.
     pub fn roll_back(&mut self) {
         self.pages.clear();
-        (self.is_rewritten, self.is_synced) = (false, false);
+        (self.is_redone, self.is_synced) = (false, false);
         (self.pages_after, self.free_after) = (None, None);
     }
 
@@ -121,9 +121,16 @@ impl CommitUnderWay {
         !(self.frames.is_empty() && self.log_bytes.is_empty())
     }
 
-    /// Whether what it wrote is a commit: frames without a mark are of a transaction that was rolled back, or had not ended.
+    /// Whether what it wrote is a commit: frames without a mark are of a transaction that was rolled back, or had not ended. SQLite
+    /// writes page 1 when it commits, and not before; where locks bound the transaction, its cache was filled with the lock.
     pub fn is_commit(&self) -> bool {
-        self.has_pages() && (self.frames.is_empty() || self.frames.is_committed())
+        let is_ended = !self.is_locked || self.pages.contains(&1) || !self.has_no_journal();
+        self.has_pages() && is_ended && (self.frames.is_empty() || self.frames.is_committed())
+    }
+
+    /// Whether it wrote pages without a journal or a log.
+    pub fn has_no_journal(&self) -> bool {
+        self.journal_extent.is_none() && !self.is_of_log()
     }
 
     /// Whether a write to the log is a part of it. `first`: the first head that the write brought.
