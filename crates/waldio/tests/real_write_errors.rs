@@ -52,10 +52,11 @@ fn punch_free_blocks(image: &Path) {
     }
 }
 
-/// Takes all room that there is.
-fn fill(path: &Path) {
+/// Takes all room that there is, but for so many bytes.
+fn fill(path: &Path, left_bytes: u64) {
     let mut file = File::create(path).unwrap();
     while file.write_all(&[1; 4096]).is_ok() {}
+    file.set_len(file.metadata().unwrap().len() - left_bytes).unwrap();
 }
 
 /// An image with ext4 and an empty database on it, whose free blocks need room in `room` when they are written.
@@ -73,10 +74,22 @@ fn image(room: &Mount, features: &str) -> PathBuf {
     image
 }
 
-/// What a process with this durability met is over, and another one goes on. False where the file system itself did not: its
+/// What the process met whose disk was full.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    durability: &'static str,
+    row_bytes: usize,
+    /// Of ext4.
+    features: &'static str,
+    /// Room that there was.
+    left_bytes: u64,
+}
+
+/// What such a process met is over, and another one goes on. False where the file system itself did not: its
 /// journal had an error, too, and it is read-only now.
-fn goes_on_behind_write_errors(room: &Mount, durability: &str) -> bool {
-    let image = image(room, "has_journal");
+fn goes_on_behind_write_errors(room: &Mount, before: Before) -> bool {
+    let Before { durability, row_bytes, features, .. } = before;
+    let image = image(room, features);
     let place = Mount::of_image(&image).unwrap();
     let name = format!("file:{}?waldio_durability=", place.join("app.db").display());
     let open = |durability: &str| {
@@ -86,14 +99,14 @@ fn goes_on_behind_write_errors(room: &Mount, durability: &str) -> bool {
     };
     let first = open(durability);
     insert(&first, 1, 0).unwrap();
-    fill(&room.join("filler"));
-    let failed = (2..100).find(|row| insert(&first, *row, ROW_BYTES).is_err()).expect("a disk without room");
+    fill(&room.join("filler"), before.left_bytes);
+    let failed = (2..100).find(|row| insert(&first, *row, row_bytes).is_err()).expect("a disk without room");
     fs::remove_file(room.join("filler")).unwrap();
     drop(first);
     // A failure that nobody was told of yet is told to who opens the file next; then it takes another opening.
     let rounds = (1..6).map(|round| (open("full"), 100 * round));
     let mut results = rounds.map(|(second, row)| {
-        let done = (row..row + 5).try_for_each(|row| insert(&second, row, ROW_BYTES));
+        let done = (row..row + 10).try_for_each(|row| insert(&second, row, row_bytes));
         done.map(|()| second)
     });
     let second = match results
@@ -121,16 +134,21 @@ fn goes_on_behind_write_errors(room: &Mount, durability: &str) -> bool {
 #[test]
 fn commits_behind_blocks_that_could_not_be_written_survive_a_power_cut() {
     system().load(None).unwrap();
+    let large = Before { durability: "full", row_bytes: ROW_BYTES, features: "has_journal", left_bytes: 0 };
     // Where a flush is shared or delayed the frames in the log were lost themselves; elsewhere those that were not published.
-    for durability in ["full", "bounded"] {
+    let delayed = Before { durability: "bounded", ..large };
+    // Zeros were prepared behind the commits, and some of them could not be written: they read the same from the medium.
+    let prepared =
+        Before { row_bytes: SMALL_ROW_BYTES, features: "^has_journal", left_bytes: 64 << 10, ..large };
+    for before in [large, delayed, prepared] {
         let one = || match Mount::tmpfs() {
-            Ok(room) => goes_on_behind_write_errors(&room, durability),
+            Ok(room) => goes_on_behind_write_errors(&room, before),
             Err(why) => {
                 skipped(&why);
                 true
             }
         };
-        assert!((0..8).any(|_| one()), "{durability}: each time the file system was read-only at the end");
+        assert!((0..8).any(|_| one()), "{before:?}: each time the file system was read-only at the end");
     }
 }
 
@@ -152,7 +170,7 @@ fn keeps_what_the_page_cache_has(room: &Mount) {
     let mut child = Running::start_with_input(&mut again(KILLED, &[database.to_str().unwrap()]));
     child.wait_until_ready();
     assert!(sync());
-    fill(&room.join("filler"));
+    fill(&room.join("filler"), 0);
     child.tell("\n");
     child.wait_until_ready();
     assert!(!sync(), "there is no room");
