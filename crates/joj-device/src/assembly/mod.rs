@@ -5,6 +5,7 @@
 //!
 //! reading       an assembly from its name: a device's, a file's, `2xkingston`
 //! timing        the models of its parts, asked as one
+//! expected      how long requests take, and which names are refused, for tests
 //! raid0_tests   where stripes go, and how long they take;  write_buffer_tests: what a buffer hides, and what not
 //! ```
 //!
@@ -118,6 +119,8 @@ impl Raid0 {
     }
 }
 
+#[cfg(test)]
+mod expected;
 #[cfg(test)]
 mod raid0_tests;
 #[cfg(test)]

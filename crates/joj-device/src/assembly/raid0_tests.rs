@@ -2,8 +2,10 @@
 //! Method: members of round numbers, with the expected times written out; files and names, right and wrong.
 
 use super::*;
+use crate::assembly::expected::{refused, us};
 use crate::chance::Chance;
-use crate::description::{BusCosts, CacheCosts, Flash, FtlKind};
+use crate::description::round::{cache, plain};
+use crate::description::{CacheCosts, FtlKind};
 use crate::device::EmulatedDevice;
 use crate::request::{Request, RequestKind};
 use crate::shipped;
@@ -12,33 +14,9 @@ use crate::workload::table_3;
 const US: u64 = 1_000;
 const BLOCK: u64 = 4096;
 
-/// Command 100 us, transfer 10 us per 4 KiB, read 50 us, program 200 us, erase 2 ms; no cache, one request at a time.
-fn plain() -> Description {
-    let mut description = Description::named("ram").unwrap();
-    description.bus = BusCosts {
-        read_command_ns: 100 * US,
-        write_command_ns: 100 * US,
-        trim_command_ns: 70 * US,
-        read_transfer_ns: 10 * US,
-        write_transfer_ns: 10 * US,
-        queue_depth: 1,
-        packed_writes_max: 1,
-    };
-    description.flash = Flash {
-        unit_bytes: BLOCK,
-        page_bytes: BLOCK,
-        parallel_units: 1,
-        read_ns: 50 * US,
-        program_ns: 200 * US,
-        erase_ns: 2000 * US,
-    };
-    description
-}
-
-/// As `plain`, with a volatile cache; a flush takes 30 us beside its programs.
+/// As `plain`, with a volatile cache; a flush takes so many us beside its programs.
 fn cached(flush_us: u64) -> Description {
-    let cache = CacheCosts { bytes: 64 * BLOCK, flush_ns: flush_us * US, fua: true, fua_ns: 5 * US };
-    Description { cache: Some(cache), ..plain() }
+    Description { cache: Some(cache(64, flush_us)), ..plain() }
 }
 
 fn raid0(stripe_bytes: u64, members: impl IntoIterator<Item = Description>) -> Assembly {
@@ -48,13 +26,6 @@ fn raid0(stripe_bytes: u64, members: impl IntoIterator<Item = Description>) -> A
 
 fn model(assembly: &Assembly) -> AssembledModel {
     AssembledModel::new(assembly, 1 << 30)
-}
-
-/// Latency in microseconds of `request` at `at_us`.
-fn us(model: &mut AssembledModel, at_us: u64, request: Request) -> u64 {
-    let done = model.submit(at_us * US, request);
-    assert_eq!(done.done_ns, at_us * US + done.detail.total_ns(), "the parts add up");
-    (done.done_ns - at_us * US) / US
 }
 
 #[test]
@@ -238,8 +209,7 @@ fn what_cannot_be_put_together_is_refused_with_its_cure() {
         ("2x5KiB:ram", "round it up"),
         ("xram", "no device of this name"),
     ] {
-        let error = Assembly::named(name).unwrap_err().to_string();
-        assert!(error.contains(expected), "{name} gave {error}");
+        refused(name, expected);
     }
 }
 

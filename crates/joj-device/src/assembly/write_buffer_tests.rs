@@ -2,10 +2,11 @@
 //! Method: a buffer and a device of round numbers, with the expected times written out; random requests against plain data.
 
 use super::*;
+use crate::assembly::expected::{refused, us};
 use crate::chance::Chance;
-use crate::description::{BusCosts, CacheCosts, Flash};
+use crate::description::CacheCosts;
+use crate::description::round::{cache, plain};
 use crate::device::EmulatedDevice;
-use crate::model::Completion;
 use crate::number::index;
 use crate::request::{Request, RequestKind};
 use crate::shipped;
@@ -16,24 +17,11 @@ const BLOCK: u64 = 4096;
 
 /// A device whose commands, transfers of a block, and pages take so many microseconds; in place, one request at a time.
 fn device(command_us: u64, transfer_us: u64, read_us: u64, program_us: u64) -> Description {
-    let mut description = Description::named("ram").unwrap();
-    description.bus = BusCosts {
-        read_command_ns: command_us * US,
-        write_command_ns: command_us * US,
-        trim_command_ns: command_us * US,
-        read_transfer_ns: transfer_us * US,
-        write_transfer_ns: transfer_us * US,
-        queue_depth: 1,
-        packed_writes_max: 1,
-    };
-    description.flash = Flash {
-        unit_bytes: BLOCK,
-        page_bytes: BLOCK,
-        parallel_units: 1,
-        read_ns: read_us * US,
-        program_ns: program_us * US,
-        erase_ns: 0,
-    };
+    let mut description = plain();
+    let (bus, flash) = (&mut description.bus, &mut description.flash);
+    [bus.read_command_ns, bus.write_command_ns, bus.trim_command_ns] = [command_us * US; 3];
+    [bus.read_transfer_ns, bus.write_transfer_ns] = [transfer_us * US; 2];
+    [flash.read_ns, flash.program_ns, flash.erase_ns] = [read_us * US, program_us * US, 0];
     description
 }
 
@@ -43,10 +31,7 @@ fn slow() -> Description {
 }
 
 fn cached(fua: bool) -> Description {
-    Description {
-        cache: Some(CacheCosts { bytes: 64 * BLOCK, flush_ns: 30 * US, fua, fua_ns: 5 * US }),
-        ..slow()
-    }
+    Description { cache: Some(CacheCosts { fua, ..cache(64, 30) }), ..slow() }
 }
 
 /// `blocks` of a buffer in which a block takes 4 us to write, 3 us to read.
@@ -64,9 +49,7 @@ impl Timed {
 
     /// Latency in microseconds of `request` at `at_us`.
     fn us(&mut self, at_us: u64, request: Request) -> u64 {
-        let Completion { done_ns, detail, .. } = self.0.submit(at_us * US, request);
-        assert_eq!(done_ns, at_us * US + detail.total_ns(), "the parts add up");
-        (done_ns - at_us * US) / US
+        us(&mut self.0, at_us, request)
     }
 }
 
@@ -280,7 +263,6 @@ fn a_name_or_a_file_says_buffer_and_device() {
         ("pcm-16mb+rom", "device description rom"),
         ("2xram+ram", "name a single one"),
     ] {
-        let error = Assembly::named(name).unwrap_err().to_string();
-        assert!(error.contains(expected), "{name} gave {error}");
+        refused(name, expected);
     }
 }

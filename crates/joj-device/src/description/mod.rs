@@ -3,12 +3,15 @@
 //! ```text
 //! check   what a description must hold beside its form: ranges, relations, a source for every number
 //! error   why a description is refused
+//! round   a device of round numbers, for tests
 //! ```
 //!
 //! Source of the form: docs/device_format.md.
 
 pub(crate) mod check;
 mod error;
+#[cfg(test)]
+pub(crate) mod round;
 
 use std::collections::BTreeMap;
 

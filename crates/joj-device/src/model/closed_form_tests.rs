@@ -2,39 +2,14 @@
 //! Method: a device of round numbers with one term switched on; the expected latency is written out.
 
 use super::*;
-use crate::description;
+use crate::description::round::{cache, plain};
 
 const US: u64 = 1_000;
 const BLOCK: u64 = 4096;
 
-/// Command 100 us, transfer 10 us per 4 KiB, read 50 us, program 200 us, erase 2 ms; in place, no cache, one unit.
-fn plain() -> Description {
-    let mut description = Description::named("ram").unwrap();
-    description.bus = description::BusCosts {
-        read_command_ns: 100 * US,
-        write_command_ns: 100 * US,
-        trim_command_ns: 70 * US,
-        read_transfer_ns: 10 * US,
-        write_transfer_ns: 10 * US,
-        queue_depth: 1,
-        packed_writes_max: 1,
-    };
-    description.flash = Flash {
-        unit_bytes: BLOCK,
-        page_bytes: BLOCK,
-        parallel_units: 1,
-        read_ns: 50 * US,
-        program_ns: 200 * US,
-        erase_ns: 2000 * US,
-    };
-    description
-}
-
 /// As `plain`, with a volatile cache of `blocks`; a flush takes 30 us beside its programs.
 fn cached(blocks: u64) -> Description {
-    let cache =
-        description::CacheCosts { bytes: blocks * BLOCK, flush_ns: 30 * US, fua: true, fua_ns: 5 * US };
-    Description { cache: Some(cache), ..plain() }
+    Description { cache: Some(cache(blocks, 30)), ..plain() }
 }
 
 /// Latency in microseconds of the last of `requests`, each submitted when the one before is done.
@@ -167,7 +142,8 @@ fn waiting_writes_share_a_command() {
 #[test]
 fn a_merge_costs_its_copies_and_erasures() {
     let mut description = plain();
-    description.ftl = description::FtlKind::Bast { block_bytes: 8 * BLOCK, log_blocks: 1, copy_ns: 300 * US };
+    description.ftl =
+        crate::description::FtlKind::Bast { block_bytes: 8 * BLOCK, log_blocks: 1, copy_ns: 300 * US };
     let writes = [Request::write(3 * BLOCK, BLOCK), Request::write(8 * BLOCK, BLOCK)];
     assert_eq!(last_us(&description, &writes), 100 + 10 + 200 + 8 * 300 + 2 * 2000);
     let in_order = [Request::write(0, 8 * BLOCK)];
@@ -177,7 +153,7 @@ fn a_merge_costs_its_copies_and_erasures() {
 #[test]
 fn a_piece_of_the_map_that_is_not_held_costs_a_miss() {
     let mut description = plain();
-    let level = description::MapLevel { entries: 2, covers_bytes: 8 * BLOCK, miss_ns: 40 * US };
+    let level = crate::description::MapLevel { entries: 2, covers_bytes: 8 * BLOCK, miss_ns: 40 * US };
     description.map_cache.insert("near".to_owned(), level);
     let write = |block: u64| Request::write(block * BLOCK, BLOCK);
     assert_eq!(last_us(&description, &[write(0)]), 310 + 40);
