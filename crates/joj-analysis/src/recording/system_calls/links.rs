@@ -10,36 +10,15 @@
 //! made or took away a name like it, because then the answer may be about something else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
 
 use crate::recording::paths::{absolute, bytes_of, is_pseudo, take_with_below};
+use crate::recording::system_calls::path_answers::PathAnswers;
 
 /// The kernel follows no more links in one path (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
 
-type ReadLink = dyn Fn(&str) -> Option<String>;
-
-/// What a symbolic link says that was there before; `None` where there is none under this absolute path.
-pub struct LinksBefore(Box<ReadLink>);
-
-impl LinksBefore {
-    /// Asked once for each path.
-    pub fn new(read: impl Fn(&str) -> Option<String> + 'static) -> Self {
-        Self(Box::new(read))
-    }
-}
-
-impl Default for LinksBefore {
-    fn default() -> Self {
-        Self::new(|_| None)
-    }
-}
-
-impl fmt::Debug for LinksBefore {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("LinksBefore")
-    }
-}
+/// What a symbolic link says that was there before; `None` where there is none.
+pub type LinksBefore = PathAnswers<String>;
 
 /// Where a path begins, and how far it may lead.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +94,7 @@ impl KnownLinks {
         }
         let name = path.rsplit('/').next().unwrap_or_default();
         let is_changed = self.changed.contains(&*bytes_of(name));
-        let found = if is_changed { None } else { (self.before.0)(path).filter(|target| !target.is_empty()) };
+        let found = if is_changed { None } else { self.before.of(path).filter(|target| !target.is_empty()) };
         self.asked.insert(path.to_owned(), found.clone());
         found
     }

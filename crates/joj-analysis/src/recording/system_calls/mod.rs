@@ -12,6 +12,7 @@
 //! processes   descriptors of processes, descriptions behind them
 //! output      collects the calls, and counts what cannot be replayed
 //! operation   what a call asks for, with its arguments by their types
+//! path_answers  what only the recording machine knows of a path
 //! ```
 
 pub mod captured;
@@ -22,3 +23,4 @@ mod open_names;
 pub mod links;
 pub mod output;
 pub mod operation;
+pub mod path_answers;

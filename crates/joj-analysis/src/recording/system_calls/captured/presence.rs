@@ -12,12 +12,12 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{ENOENT, O_TMPFILE, RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG};
 use crate::recording::paths::take_with_below;
 use crate::recording::system_calls::output::CallOutput;
+use crate::recording::system_calls::path_answers::PathAnswers;
 
 use super::{CallSeen, FileIdentity};
 
@@ -36,29 +36,8 @@ pub struct Presence {
     unseen: u64,
 }
 
-type LookNow = dyn Fn(&str) -> Option<(u32, u64)>;
-
-/// What is under an absolute path when the calls are over: `st_mode` and `st_size`.
-pub struct FilesNow(Box<LookNow>);
-
-impl FilesNow {
-    /// Asked once for each path.
-    pub fn new(look: impl Fn(&str) -> Option<(u32, u64)> + 'static) -> Self {
-        Self(Box::new(look))
-    }
-}
-
-impl Default for FilesNow {
-    fn default() -> Self {
-        Self::new(|_| None)
-    }
-}
-
-impl fmt::Debug for FilesNow {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("FilesNow")
-    }
-}
+/// What is under a path when the calls are over: `st_mode` and `st_size`.
+pub type FilesNow = PathAnswers<(u32, u64)>;
 
 impl Presence {
     /// Looks at a row; pushes one for the file that it shows to have been there.
@@ -107,7 +86,7 @@ impl Presence {
             if self.known.contains_key(&path) || self.told.contains(&original) {
                 continue;
             }
-            match (now.0)(&path) {
+            match now.of(&path) {
                 Some((mode, bytes)) => {
                     self.found(&path, (mode & S_IFMT, bytes), None, &RecordedCall::default(), output);
                 }
