@@ -2,6 +2,7 @@
 //!
 //! Bytes on disk: docs/trace_format.md. Flags have the numbers of x86-64, on every machine.
 
+use crate::recording::flags::{EEXIST, ELOOP, ENOENT, ENOTDIR};
 use crate::trace::texts::Text;
 use crate::words::words;
 
@@ -220,10 +221,6 @@ impl RecordedCall {
     /// in a directory that the recording does not know. What names say (ENOENT, EEXIST, ENOTDIR, ELOOP) they say again, and reads
     /// change nothing.
     pub fn fails_for_others_reasons(&self) -> bool {
-        const ENOENT: i64 = 2;
-        const EEXIST: i64 = 17;
-        const ENOTDIR: i64 = 20;
-        const ELOOP: i64 = 40;
         self.result < 0 && !self.kind.is_read() && !matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ELOOP)
     }
 

@@ -59,6 +59,10 @@ pub const FALLOC_FL_INSERT_RANGE: u32 = 0x20;
 pub const ENOENT: i64 = 2;
 /// It is there.
 pub const EEXIST: i64 = 17;
+/// A name on the way is no directory's.
+pub const ENOTDIR: i64 = 20;
+/// Too many symbolic links on the way.
+pub const ELOOP: i64 = 40;
 
 /// Names of flags, with their numbers. Of two calls' flags the same name never means two numbers.
 const FLAGS: [(&str, u32); 78] = [
@@ -183,7 +187,7 @@ const ERRORS: [(&str, i64); 132] = [
     ("EEXIST", EEXIST),
     ("EXDEV", 18),
     ("ENODEV", 19),
-    ("ENOTDIR", 20),
+    ("ENOTDIR", ENOTDIR),
     ("EISDIR", 21),
     ("EINVAL", 22),
     ("ENFILE", 23),
@@ -203,7 +207,7 @@ const ERRORS: [(&str, i64); 132] = [
     ("ENOLCK", 37),
     ("ENOSYS", 38),
     ("ENOTEMPTY", 39),
-    ("ELOOP", 40),
+    ("ELOOP", ELOOP),
     ("ENOMSG", 42),
     ("EIDRM", 43),
     ("ECHRNG", 44),
