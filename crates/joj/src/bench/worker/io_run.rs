@@ -14,7 +14,7 @@ use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::measured::polled_ring::check_polling;
-use crate::machine::files::measured::record_file::{Filling, RecordFile, forget_pages};
+use crate::machine::files::measured::record_file::{RecordFile, fill};
 use crate::machine::proc::clock::now_ns;
 
 /// The file's name.
@@ -82,11 +82,7 @@ fn measure(directory: &Path, task: &IoTask) -> io::Result<Measured> {
             _ => Err(error),
         })?;
     } else {
-        let mut filling = Filling::begin(&path, key.file_bytes)?;
-        while filling.missing_bytes() > 0 {
-            filling.step()?;
-        }
-        forget_pages(&path)?;
+        fill(&path, key.file_bytes)?;
     }
     let record_bytes = usize::try_from(key.record_bytes).map_err(io::Error::other)?;
     let mut file = RecordFile::open(&path, key.way, key.file_bytes, record_bytes)?;

@@ -23,7 +23,7 @@ use crate::lab::guest::replay;
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::{Job, LabVolume, guest_path, trace_file};
 use crate::machine::files::counters::Sources;
-use crate::machine::files::measured::record_file::{Filling, forget_pages};
+use crate::machine::files::measured::record_file::fill;
 use crate::machine::files::place::Place;
 use crate::machine::proc::worker_process::{SUBCOMMAND, Workers};
 
@@ -101,7 +101,9 @@ impl<'job> Measurer<'job> {
         let directory = guest_path::VOLUME.to_owned();
         if let Some(key) = cell.probe() {
             if cell.range_mib.is_some() {
-                fill(&Path::new(&directory).join(FILE), PROBE_FILLED_MIB << 20)?;
+                let path = Path::new(&directory).join(FILE);
+                fill(&path, PROBE_FILLED_MIB << 20)
+                    .map_err(cannot(format!("write {PROBE_FILLED_MIB} MiB to {}", path.display())))?;
             }
             let (records_max, time_max_ns) = (cell.transactions, u64::MAX);
             let task = IoTask { directory, key, records_max, time_max_ns, sources };
@@ -236,18 +238,6 @@ fn measured_together(contended: Contended) -> Result<Measured, GuestError> {
     }
     let (apart, syncs, syncs_refused) = (None, run.syncs, None);
     Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })
-}
-
-/// Writes a file of `bytes` in order, past a page cache that forgets it.
-fn fill(path: &Path, bytes: u64) -> Result<(), GuestError> {
-    let filled = || {
-        let mut filling = Filling::begin(path, bytes)?;
-        while filling.missing_bytes() > 0 {
-            filling.step()?;
-        }
-        forget_pages(path)
-    };
-    filled().map_err(cannot(format!("write {} MiB to {}", bytes >> 20, path.display())))
 }
 
 fn pattern_of(task: Task) -> FilePattern {

@@ -184,6 +184,17 @@ impl Filling {
     }
 }
 
+/// Makes the file so long as a whole, and has the page cache forget it.
+/// # Errors
+/// As [`Filling`] and [`forget_pages`].
+pub fn fill(path: &Path, file_bytes: u64) -> io::Result<()> {
+    let mut filling = Filling::begin(path, file_bytes)?;
+    while filling.missing_bytes() > 0 {
+        filling.step()?;
+    }
+    forget_pages(path)
+}
+
 /// Forgets what the page cache has of a file: other ways need root.
 /// # Errors
 /// As posix_fadvise(2).
