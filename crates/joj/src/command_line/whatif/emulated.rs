@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use joj_analysis::filesystem::Filesystem;
+use joj_device::request::BLOCK_BYTES;
 
 use crate::command_line::units::parse_bytes;
 
@@ -28,7 +29,7 @@ pub struct WhatifLabOptions {
     pub raid0: Option<String>,
 
     /// Each device behind a persistent write buffer, too: pcm-16mb, a size of such memory as in 64MiB, or a device without a volatile cache
-    #[arg(long, value_name = "NAME|SIZE|FILE", value_parser = |text: &str| Ok::<_, String>(write_buffer_name(text)))]
+    #[arg(long, value_name = "NAME|SIZE|FILE", value_parser = parse_write_buffer)]
     pub write_buffer: Option<String>,
 
     /// Filesystems on them: ext4, xfs, btrfs, nilfs2, f2fs [default: ext4]
@@ -83,8 +84,19 @@ impl WhatifLabOptions {
 }
 
 /// What stands in front of a device's name where it is behind a write buffer: `pcm-16mb+`, or `65536KiB+`.
-fn write_buffer_name(text: &str) -> String {
-    parse_bytes(text).map_or_else(|_| format!("{text}+"), |bytes| format!("{}KiB+", bytes / 1024))
+fn parse_write_buffer(text: &str) -> Result<String, String> {
+    match parse_bytes(text) {
+        Ok(bytes) => Ok(format!("{}KiB+", in_blocks("write buffer", text, bytes)?)),
+        Err(_) => Ok(format!("{text}+")),
+    }
+}
+
+/// KiB of a size in whole blocks: what devices' names say.
+fn in_blocks(what: &str, text: &str, bytes: u64) -> Result<u64, String> {
+    if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) {
+        return Err(format!("a {what} of {text} is not a multiple of 4KiB"));
+    }
+    Ok(bytes / 1024)
 }
 
 /// What stands in front of a device's name where several of it are RAID-0: `2x`, or `2x64KiB:`.
@@ -96,11 +108,7 @@ fn parse_raid0(text: &str) -> Result<String, String> {
         ));
     }
     let Some(stripe) = stripe else { return Ok(format!("{count}x")) };
-    let bytes = parse_bytes(stripe)?;
-    if bytes == 0 || bytes % 4096 != 0 {
-        return Err(format!("a stripe of {stripe} is not a multiple of 4KiB"));
-    }
-    Ok(format!("{count}x{}KiB:", bytes / 1024))
+    Ok(format!("{count}x{}KiB:", in_blocks("stripe", stripe, parse_bytes(stripe)?)?))
 }
 
 #[cfg(test)]
@@ -111,8 +119,11 @@ mod tests {
     #[test]
     fn what_a_write_buffer_is_written_like_is_the_begin_of_a_devices_name() {
         for (text, begin) in [("pcm-16mb", "pcm-16mb+"), ("64MiB", "65536KiB+"), ("1g", "1048576KiB+")] {
-            assert_eq!(write_buffer_name(text), begin);
+            assert_eq!(parse_write_buffer(text).as_deref(), Ok(begin));
             Assembly::named(&format!("{begin}kingston")).unwrap();
+        }
+        for wrong in ["0", "5000", "65537"] {
+            assert!(parse_write_buffer(wrong).is_err(), "{wrong} bytes are no blocks");
         }
     }
 
