@@ -158,12 +158,11 @@ impl DiskFile for RealFile {
     }
 
     fn write_what_is_missing(&self, end: u64) -> io::Result<bool> {
-        match self.direct() {
-            Ok(direct) if self.facts.filesystem == Filesystem::Ext4 => {
-                Medium { buffered: self.buffered(), direct: direct.as_fd() }.write_what_is_missing(end)
-            }
-            _ => Ok(false),
+        if self.facts.filesystem != Filesystem::Ext4 {
+            return Ok(false);
         }
+        let Ok(direct) = self.direct() else { return Ok(false) };
+        Medium { buffered: self.buffered(), direct: direct.as_fd() }.write_what_is_missing(end)
     }
 
     fn forget_cached(&self, offset: u64) {
