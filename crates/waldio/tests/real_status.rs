@@ -6,12 +6,13 @@
 
 mod real;
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use real::child::in_own_process;
+use real::child::{in_own_process, must, no_python};
 use real::counting_disk::{CountingDisk, Steps};
-use real::place::Scratch;
+use real::place::{Scratch, skipped};
 use real::sqlite::{extension_path, system};
 use real::writers::{number, prepare};
 
@@ -196,4 +197,27 @@ fn the_first_rows_are_of_the_connection_that_asks() {
             "SELECT value FROM waldio_status WHERE name = 'journal_mode' AND database LIKE '%/b.db'";
         assert_eq!(db.one(attached), "delete");
     });
+}
+
+/// An authorizer that denies what waldio has to ask.
+const DENYING: &str = "
+import sqlite3, sys
+connection = sqlite3.connect(':memory:')
+connection.enable_load_extension(True)
+connection.load_extension(sys.argv[1])
+connection = sqlite3.connect(sys.argv[2])
+connection.execute('PRAGMA journal_mode=WAL')
+connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_OK)
+print(connection.execute('SELECT value FROM waldio_status LIMIT 1').fetchone()[0])
+";
+
+#[test]
+fn what_sqlite_does_not_answer_is_unknown() {
+    if let Some(reason) = no_python() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("status-denied");
+    let mut command = Command::new("/usr/bin/python3");
+    let told = must(command.args(["-c", DENYING]).arg(extension_path()).arg(scratch.join("a.db")));
+    assert_eq!(told, "unknown: SQLite did not answer PRAGMA database_list");
 }

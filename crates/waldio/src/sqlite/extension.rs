@@ -163,7 +163,7 @@ unsafe fn not_active(db: *mut sqlite3, api: Api) -> Option<String> {
     // SAFETY: `register_table` found our VFS, whose data it is.
     let registered = unsafe { &*client.cast::<Registered>() };
     // SAFETY: the caller's promise.
-    let databases = unsafe { this_connection::in_files(registered, db) };
+    let databases = unsafe { this_connection::in_files(registered, db) }?;
     databases.iter().find_map(|database| match &database.route {
         Route::PassedBy(vfs) => Some(format!(
             "waldio is loaded now, but not active on this connection: {} was opened before, or with another VFS ({vfs}). \

@@ -86,9 +86,12 @@ pub fn of_connection(path: &str, asking: &Asking) -> Vec<Row> {
     rows.rows
 }
 
-/// The row of a connection that has no file open.
-pub fn without_file() -> Row {
-    let value = Value::Text("inactive: no database of this connection is in a file".to_owned());
+/// The row of a connection that has no file open, or whose files SQLite does not list.
+pub fn without_file(is_listed: bool) -> Row {
+    let value = Value::Text(match is_listed {
+        true => "inactive: no database of this connection is in a file".to_owned(),
+        false => "unknown: SQLite did not answer PRAGMA database_list".to_owned(),
+    });
     let source = "the connection that asks: PRAGMA database_list".to_owned();
     Row { database: String::new(), name: "this_connection", value, unit: "", source }
 }

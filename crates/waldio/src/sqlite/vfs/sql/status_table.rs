@@ -126,7 +126,8 @@ unsafe extern "C" fn filter(
         // SAFETY: SQLite passes an open cursor.
         let cursor = unsafe { cursor_of(cursor) };
         // SAFETY: the connection that asks.
-        let own = unsafe { this_connection::in_files(cursor.registered, cursor.db) };
+        let listed = unsafe { this_connection::in_files(cursor.registered, cursor.db) };
+        let (is_listed, own) = (listed.is_some(), listed.unwrap_or_default());
         // SAFETY: as above.
         let ask = |database| unsafe { this_connection::ask(cursor.registered, cursor.db, database) };
         let asked: Vec<Asking> = own.iter().map(ask).collect();
@@ -146,7 +147,7 @@ unsafe extern "C" fn filter(
             Route::Ours | Route::LeftOut => Vec::new(),
         }));
         if own.is_empty() {
-            cursor.rows.insert(0, status::without_file());
+            cursor.rows.insert(0, status::without_file(is_listed));
         }
         cursor.at = 0;
         SQLITE_OK

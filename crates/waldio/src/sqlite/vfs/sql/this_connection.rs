@@ -28,13 +28,13 @@ pub(crate) enum Route {
     PassedBy(String),
 }
 
-/// The databases of a connection that are files.
+/// The databases of a connection that are files; `None` where SQLite does not list them, as an authorizer may have it.
 /// # Safety
 /// `db` is a live connection of the library that `registered` belongs to.
-pub(crate) unsafe fn in_files(registered: &Registered, db: *mut sqlite3) -> Vec<OwnDatabase> {
+pub(crate) unsafe fn in_files(registered: &Registered, db: *mut sqlite3) -> Option<Vec<OwnDatabase>> {
     let api = registered.api;
     // SAFETY: the caller's promise.
-    let listed = unsafe { rows_of(api, db, c"PRAGMA database_list") }.unwrap_or_default();
+    let listed = unsafe { rows_of(api, db, c"PRAGMA database_list") }.ok()?;
     let in_files = listed.into_iter().filter_map(|row| match &row[..] {
         [_, Some(schema), Some(file)] if !file.is_empty() => Some((schema.clone(), file.clone())),
         _ => None,
@@ -57,7 +57,7 @@ pub(crate) unsafe fn in_files(registered: &Registered, db: *mut sqlite3) -> Vec<
         };
         Some(OwnDatabase { schema, file: file.to_string_lossy().into_owned(), route })
     });
-    databases.collect()
+    Some(databases.collect())
 }
 
 /// What the connection says of one of its databases.
