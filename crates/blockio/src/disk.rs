@@ -141,9 +141,9 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Any part of the range may be written. `StorageFull` for ENOSPC and EDQUOT.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Behind a sync that succeeded, for who is alone with the file: writes once more what every read of `[0, end)` shows and the
-    /// medium does not have, so that the next sync makes it durable or fails. True where there was such a thing. It can be after a
-    /// write that failed, on ext4; elsewhere nothing is looked at. A process that is killed meanwhile may leave what the medium has.
+    /// After a sync that succeeded: writes once more what reads of `[0, end)` show and the medium does not have. True where there was
+    /// such a thing; then the next sync makes it durable or fails. The caller is alone with the file. Only ext4 can come to this, after
+    /// a write that failed; elsewhere nothing is looked at. If the process is killed in the middle, what the medium has may be left.
     /// # Errors
     /// As `read_at`, of the medium, and as `write_at`: what was written anew is to be synced.
     fn write_what_is_missing(&self, _end: u64) -> io::Result<bool> {
