@@ -6,6 +6,7 @@ use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
 use joj_analysis::recording::import::strace;
 use joj_analysis::recording::order::{CallOrder, OrderFinder, Wait};
+use joj_analysis::trace::header::{Header, Source};
 
 fn import(text: &str) -> Recording {
     strace::import(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
@@ -209,4 +210,55 @@ fn renames_links_and_directories_move_what_is_in_them() {
     );
     assert_eq!(before, ["/d/", "/d/s/", "/d/s/f 0"]);
     assert_eq!(after, ["/d/", "/d/e/", "/d/e/f 9", "/d/h 0", "/d/l -> /d/t/f", "/d/t/"]);
+}
+
+#[test]
+fn a_write_behind_the_end_says_nothing_of_a_file_that_was_not_there_or_whose_end_is_known() {
+    let [before, after] = trees(
+        r#"1 00:00:00.000001 open("/d/new", O_RDWR|O_CREAT) = 3
+1 00:00:00.000002 pwrite64(3, "x", 1, 300000000) = 1
+1 00:00:00.000003 pread64(3, "x", 4096, 100000) = 4096
+1 00:00:00.000004 open("/d/sought", O_RDWR|O_CREAT) = 4
+1 00:00:00.000005 fstat(4, {st_mode=S_IFREG|0644, st_size=0}) = 0
+1 00:00:00.000006 lseek(4, 700000, SEEK_SET) = 700000
+1 00:00:00.000007 write(4, "x", 1) = 1
+1 00:00:00.000008 open("/d/database", O_RDWR|O_CREAT) = 5
+1 00:00:00.000009 pread64(5, "x", 100, 0) = 100
+1 00:00:00.000010 pwrite64(5, "x", 4096, 8192) = 4096
+1 00:00:00.000011 open("/d/short", O_RDWR) = 6
+1 00:00:00.000012 read(6, "x", 10) = 3
+1 00:00:00.000013 pwrite64(6, "x", 1, 1000) = 1
+1 00:00:00.000014 stat("/d/stat", {st_mode=S_IFREG|0644, st_size=9}) = 0
+1 00:00:00.000015 open("/d/stat", O_RDWR|O_CREAT) = 7
+1 00:00:00.000016 pwrite64(7, "x", 1, 5000) = 1
+1 00:00:00.000017 open("/d/end", O_RDWR) = 8
+1 00:00:00.000018 lseek(8, 0, SEEK_END) = 20
+1 00:00:00.000019 pwrite64(8, "x", 1, 5000) = 1
+"#,
+    );
+    assert_eq!(before, ["/d/", "/d/database 8192", "/d/end 20", "/d/short 3", "/d/stat 9"]);
+    let left = ["/d/", "/d/database 12288", "/d/end 5001", "/d/new 300000001", "/d/short 1001"];
+    assert_eq!(after, [&left[..], &["/d/sought 700001", "/d/stat 5001"]].concat());
+}
+
+/// What the program reads there came by a call that no replay makes.
+#[test]
+fn a_live_recording_without_a_file_says_that_it_was_not_there() {
+    let recording = import(
+        r#"1 00:00:00.000001 open("/d/new", O_RDWR|O_CREAT) = 3
+1 00:00:00.000002 pread64(3, "x", 4096, 0) = 4096
+"#,
+    );
+    let before = |source, version| {
+        let header = Header { source, version, ..Header::default() };
+        let mut tree = FileTree::of(&header);
+        for call in &recording.calls {
+            tree.apply(call, &recording.texts);
+        }
+        tree.before().contains_key("/d/new")
+    };
+    let live = [(Source::Bpf, 5), (Source::Ptrace, 4)].map(|(source, version)| before(source, version));
+    let others = [(Source::Strace, 5), (Source::Mobigen, 5), (Source::Bpf, 3)]
+        .map(|(source, version)| before(source, version));
+    assert_eq!((live, others), ([false; 2], [true; 3]));
 }

@@ -86,9 +86,8 @@ fn a_file_with_several_names_is_one_and_what_is_only_renamed_has_its_size() {
         let place = scratch.file(&format!("{method}-replay"));
         fs::create_dir(&place).expect("a directory");
         printed(&joj(&[&"replay", &recording, &place, &"--check", &"--keep"]));
-        let kept = fs::read_dir(&place).expect("it").next().expect("kept").expect("an entry").path();
         let below = real.strip_prefix("/").expect("absolute");
-        assert_eq!(tree(&kept.join(below)), wanted, "{method}");
+        assert_eq!(tree(&kept(&place).join(below)), wanted, "{method}");
         // Versions that would make two files of it refuse the recording; the others are written as before.
         assert_eq!(version(&recording), 6, "{method}");
         let other = scratch.file("other.joj");
@@ -126,5 +125,43 @@ int main(int count, char **words) { return chdir(words[1]) || rename("a", "b") |
         let texts = calls(&recording).texts;
         let is_it = |path| Path::new(texts.get(path)) == name;
         assert!(!rows.iter().any(|row| row.kind == CallKind::Present && is_it(row.path)), "{method}");
+    }
+}
+
+/// The one directory that a replay kept.
+fn kept(place: &Path) -> std::path::PathBuf {
+    fs::read_dir(place).expect("it").next().expect("kept").expect("an entry").path()
+}
+
+/// With O_CREAT alone: one file is new, one was there. The program writes one byte far behind their ends.
+#[test]
+fn a_file_that_the_program_makes_is_as_sparse_in_a_replay() {
+    let scratch = Scratch::new("live-sparse");
+    let source = r#"
+#include <fcntl.h>
+#include <unistd.h>
+static int far(const char *name) {
+  int file = open(name, O_RDWR | O_CREAT, 0600);
+  return pwrite(file, "x", 1, 40000000) != 1 || close(file);
+}
+int main(int count, char **words) { return chdir(words[1]) || far("new") || far("old"); }
+"#;
+    let Some(program) = program(&scratch, "sparse", source) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file(&format!("{method}.joj")));
+        fs::create_dir(&real).expect("a directory");
+        fs::write(real.join("old"), [b'a'; 5000]).expect("a file");
+        let (code, said) = told(&record_command(method, &recording, &[&program, &real]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let place = scratch.file(&format!("{method}-replay"));
+        fs::create_dir(&place).expect("a directory");
+        printed(&joj(&[&"replay", &recording, &place, &"--check", &"--keep"]));
+        let below = kept(&place).join(real.strip_prefix("/").expect("absolute"));
+        assert_eq!(tree(&below), ["new 40000001 1", "old 40000001 1"], "{method}");
+        for (name, bytes) in [("new", 0), ("old", 5000)] {
+            let status = fs::metadata(below.join(name)).expect("it");
+            let blocks = fs::metadata(real.join(name)).expect("it").blocks();
+            assert_eq!(status.blocks(), blocks, "{method}: {name}, which had {bytes} bytes");
+        }
     }
 }

@@ -5,9 +5,12 @@
 //! access("/a/c") = -1 ENOENT, open("/a/c", O_CREAT) = 4             before: no /a/c; after: /a/c
 //! ```
 //!
-//! A file that the recording neither creates nor finds missing was there before. Its size is the largest that a read, a stat, a seek
-//! from the end, or the place of its first write asks for; where the recording says that a file was there, it has the size that it says.
-//! What holds children, or was seen as one, is a directory.
+//! A file that the recording neither creates nor finds missing was there before. Its size is the largest that a read, a stat or a seek
+//! from the end asks for, or the place of its first write where none of them told where it ends. Where the recording says that a file was
+//! there, it has the size that it says. What holds children, or was seen as one, is a directory.
+//!
+//! O_CREAT alone does not say whether a file was there. A live recording tells each that was. In others a file of which no call shows a
+//! byte was not there, wherever the first write lies.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,7 +21,11 @@ use crate::recording::flags::{
     RENAME_EXCHANGE, RWF_APPEND, RWF_NOAPPEND, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
 use crate::recording::paths::{absolute, take_with_below};
+use crate::trace::header::{Header, Source};
 use crate::trace::texts::Texts;
+
+/// Older recordings have no [`CallKind::Present`].
+const PRESENT_SINCE_VERSION: u32 = 4;
 
 /// A file of the tree, apart from its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,8 +54,8 @@ struct FileState {
     before: Option<(String, u64)>,
     /// It may have been there before: it was opened with O_CREAT alone.
     is_doubtful: bool,
-    /// A call of the recording wrote to it: where later ones begin says nothing of its size before.
-    is_written: bool,
+    /// A call wrote to it, or showed where it ends: where later writes begin says nothing of its size before.
+    is_sized: bool,
     /// A call gave it its size: later reads say nothing of its size before.
     is_cut: bool,
 }
@@ -70,9 +77,17 @@ pub struct FileTree {
     opened: HashMap<u32, Opened>,
     /// Before the first call: second names of files, with the first ones.
     other_names: Vec<(String, String)>,
+    /// The recording tells each file that was there when it is opened.
+    tells_files: bool,
 }
 
 impl FileTree {
+    /// Of a recording with this head, before its first call.
+    pub fn of(header: &Header) -> Self {
+        let is_live = matches!(header.source, Source::Bpf | Source::Ptrace);
+        Self { tells_files: is_live && header.version >= PRESENT_SINCE_VERSION, ..Self::default() }
+    }
+
     /// Applies a call, and says which files it is about.
     pub fn apply(&mut self, call: &RecordedCall, texts: &Texts) -> [Option<FileIndex>; 2] {
         let (path, second) = (texts.get(call.path), texts.get(call.second_path));
@@ -135,7 +150,7 @@ impl FileTree {
             S_IFREG => {
                 let before = Some((path.to_owned(), call.bytes));
                 let entry = TreeEntry::File(call.bytes);
-                let file = FileState { before, is_written: true, is_cut: true, ..FileState::new(entry) };
+                let file = FileState { before, is_sized: true, is_cut: true, ..FileState::new(entry) };
                 Some(self.named(path, file))
             }
             // What is in a link nobody saw.
@@ -158,7 +173,8 @@ impl FileTree {
             let is_directory = call.flags & O_DIRECTORY != 0;
             self.existing(path, if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) })
         } else {
-            let is_new = call.flags & (O_EXCL | O_TRUNC) != 0 || self.missing.contains(path);
+            let is_new =
+                call.flags & (O_EXCL | O_TRUNC) != 0 || self.missing.contains(path) || self.tells_files;
             let before = if is_new { None } else { Some((path.clone(), 0)) };
             let file = FileState { before, is_doubtful: !is_new, ..FileState::new(TreeEntry::File(0)) };
             self.named(path, file)
@@ -265,12 +281,12 @@ impl FileTree {
         let moved = call.moved_bytes();
         let (mut position, mut appends) = (opened.position, opened.appends);
         match call.kind {
-            CallKind::Read | CallKind::Readv => {
-                position += moved;
-                self.was_read(file, if moved > 0 { position } else { 0 });
-            }
-            CallKind::Pread | CallKind::Preadv if moved > 0 => {
-                self.was_read(file, call.offset.saturating_add(moved));
+            kind if kind.is_read() && call.result >= 0 => {
+                let is_positional = matches!(kind, CallKind::Pread | CallKind::Preadv);
+                let end = (if is_positional { call.offset } else { position }).saturating_add(moved);
+                self.was_read(file, if moved > 0 { end } else { 0 });
+                self.files[file.0 as usize].is_sized |= moved < call.bytes;
+                position = if is_positional { position } else { end };
             }
             CallKind::Write | CallKind::Writev | CallKind::Pwrite | CallKind::Pwritev if moved > 0 => {
                 let is_positional = matches!(call.kind, CallKind::Pwrite | CallKind::Pwritev);
@@ -287,7 +303,7 @@ impl FileTree {
             CallKind::Lseek if call.result >= 0 => {
                 position = moved;
                 if call.flags == SEEK_END {
-                    self.was_read(file, moved.saturating_sub(call.offset));
+                    self.ends_at(file, moved.saturating_sub(call.offset));
                 }
             }
             CallKind::Fstat if call.result == 0 => self.was_seen(file, call.flags & S_IFMT, call.bytes),
@@ -339,13 +355,20 @@ impl FileTree {
         }
     }
 
+    fn ends_at(&mut self, file: FileIndex, end: u64) {
+        self.was_read(file, end);
+        self.files[file.0 as usize].is_sized = true;
+    }
+
     fn was_written(&mut self, file: FileIndex, at: u64, bytes: u64) {
-        if !self.files[file.0 as usize].is_written {
+        let state = &self.files[file.0 as usize];
+        let was_there = state.before.as_ref().is_some_and(|(_, bytes)| !state.is_doubtful || *bytes > 0);
+        if was_there && !state.is_sized {
             // The first write lies within the file, or at its end.
             self.was_read(file, at);
         }
         let state = &mut self.files[file.0 as usize];
-        state.is_written = true;
+        state.is_sized = true;
         if let TreeEntry::File(size) = &mut state.entry {
             *size = (*size).max(at.saturating_add(bytes));
         }
@@ -353,7 +376,7 @@ impl FileTree {
 
     fn was_seen(&mut self, file: FileIndex, kind: u32, bytes: u64) {
         match kind {
-            S_IFREG => self.was_read(file, bytes),
+            S_IFREG => self.ends_at(file, bytes),
             S_IFDIR => self.files[file.0 as usize].entry = TreeEntry::Directory,
             // What is in a link stat does not say.
             _ => {}
@@ -432,7 +455,7 @@ pub fn link_target(link: &str, target: &str) -> String {
 
 impl FileState {
     fn new(entry: TreeEntry) -> Self {
-        Self { entry, before: None, is_doubtful: false, is_written: false, is_cut: false }
+        Self { entry, before: None, is_doubtful: false, is_sized: false, is_cut: false }
     }
 }
 

@@ -52,7 +52,7 @@ impl Plan {
 
     /// Of a recording as [`read`] gives it. `compat`: see there.
     pub fn of(recording: Recording, compat: Option<(u64, u64)>) -> Self {
-        let (mut tree, mut finder) = (FileTree::default(), OrderFinder::default());
+        let (mut tree, mut finder) = (FileTree::of(&recording.header), OrderFinder::default());
         // Directories that no call names get numbers of their own; the recording's names keep theirs.
         let mut texts = recording.texts.clone();
         for call in &recording.calls {
