@@ -67,6 +67,33 @@ fn names_behind_a_chroot_stand_below_it() {
     assert_eq!(rows(&recording), ["7 mkdir(/cr/in) = 0", "7 mkdir(/cr/a) = 0", "7 open(d1 /cr/in/b) = 3"]);
 }
 
+#[test]
+fn a_thread_that_begins_an_execve_goes_on_as_its_process() {
+    let recording = import(
+        r#"7 1700000000.000000 openat(AT_FDCWD</w>, "a", O_WRONLY|O_CREAT, 0600) = 3</w/a>
+7 1700000000.000050 openat(AT_FDCWD</w>, "b", O_WRONLY|O_CREAT|O_CLOEXEC, 0600) = 4</w/b>
+7 1700000000.000100 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD}, 88) = 8
+7 1700000000.000200 futex(0x1, FUTEX_WAIT, 8, NULL <unfinished ...>
+8 1700000000.000300 execve("/bin/sh", ["sh"], 0x7ffe /* 9 vars */ <unfinished ...>
+7 1700000000.000400 +++ superseded by execve in pid 8 +++
+7 1700000000.000400 <... execve resumed>) = 0
+7 1700000000.000500 write(3</w/a>, "x", 1) = 1
+7 1700000000.000600 +++ exited with 0 +++
+"#,
+    );
+    let told = [
+        "7 open(d1 /w/a) = 3",
+        "7 open(d2 /w/b) = 4",
+        "7 fork() = 8",
+        "7 released(d2) = 0",
+        "7 write(d1 +1) = 1",
+        "7 released(d1) = 0",
+    ];
+    assert_eq!(rows(&recording), told);
+    assert!(recording.calls.iter().all(|call| call.process == 7));
+    assert_eq!(not_replayed(&recording), [("futex: its end is not in the text".to_owned(), 1)]);
+}
+
 /// The calls of a program that uses plain names before and after the text says where it is.
 fn placed(first: &str) -> (Vec<String>, Vec<String>) {
     let recording = import(&format!(

@@ -81,7 +81,9 @@ impl Calls {
         for description in self.processes.exec(former) {
             self.released(former, process, description, time_ns);
         }
-        self.processes.rename(former, thread);
+        for description in self.processes.rename(former, thread) {
+            self.released(thread, process, description, time_ns);
+        }
     }
 
     fn forked(&mut self, parent: u32, child: u32, begin_ns: u64, sharing: Sharing) {

@@ -251,12 +251,13 @@ impl TracedProcesses {
         self.release(slots)
     }
 
-    /// A thread has another number from now on. Who had it before is gone.
-    pub fn rename(&mut self, former: u32, thread: u32) {
+    /// A thread has another number from now on. Who had it before is gone: gives the descriptions that no process has any more.
+    pub fn rename(&mut self, former: u32, thread: u32) -> Vec<u32> {
+        let mut released = Vec::new();
         if former != thread
             && let Some(task) = self.tasks.remove(&former)
         {
-            self.exit(thread);
+            released = self.exit(thread);
             self.tasks.insert(thread, task);
         }
     }
@@ -266,6 +267,7 @@ impl TracedProcesses {
         let Some(task) = self.tasks.remove(&thread) else { return Vec::new() };
         let (tasks, table) = &mut self.tables[task.table];
         *tasks -= 1;
+        released
         if *tasks > 0 {
             return Vec::new();
         }

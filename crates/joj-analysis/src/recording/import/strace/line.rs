@@ -43,6 +43,8 @@ pub enum LineEvent<'a> {
     Resumed(&'a str, &'a str),
     /// The thread is gone.
     Exit,
+    /// The thread with this number began an execve that ended all others. It goes on under the number of this line, its process's.
+    Superseded(u32),
     /// A signal.
     Signal,
 }
@@ -69,7 +71,10 @@ pub fn parse(line: &str) -> Result<Option<TextLine<'_>>, LineProblem> {
     let wanted = "time; run strace with -ttt or -tt";
     let (time_ns, is_calendar) = time_of(time).ok_or_else(|| is_no(line, time, wanted))?;
     let rest = after.trim_start();
-    let what = if rest.starts_with("+++ ") {
+    let what = if let Some(by) = rest.strip_prefix("+++ superseded by execve in pid ") {
+        let by = by.split(' ').next().unwrap_or(by);
+        LineEvent::Superseded(number(by).ok_or_else(|| is_no(line, by, "process number"))?)
+    } else if rest.starts_with("+++ ") {
         LineEvent::Exit
     } else if rest.starts_with("--- ") {
         LineEvent::Signal
@@ -303,6 +308,8 @@ mod tests {
             ("7 1700000000.5 what", "column 16: `what` is no call"),
         ] {
             assert_eq!(parse(wrong).unwrap_err().to_string(), said);
+        let superseded = "1 00:00:00 +++ superseded by execve in pid 72 +++";
+        assert_eq!(told(superseded).what, LineEvent::Superseded(72));
         }
     }
 

@@ -98,16 +98,30 @@ impl StraceImport {
                     .map_err(|problem| moved(problem, line, rest, begun))
             }
             LineEvent::Exit => {
-                if let Some(pending) = self.pending.remove(&thread) {
-                    let name = name_of(&pending.text);
-                    if !name.starts_with("exit") {
-                        self.calls.output.not_replayed(&format!("{name}: its end is not in the text"));
-                    }
-                }
+                self.cut_off(thread);
                 self.calls.exit(thread, time_ns);
                 Ok(())
             }
+            LineEvent::Superseded(by) => {
+                self.cut_off(thread);
+                let former = self.thread(by);
+                self.calls.exec(thread, former, time_ns);
+                if let Some(execve) = self.pending.remove(&former) {
+                    self.pending.insert(thread, execve);
+                }
+                Ok(())
+            }
             LineEvent::Signal => Ok(()),
+        }
+    }
+
+    /// A thread is gone before the end of its call.
+    fn cut_off(&mut self, thread: u32) {
+        if let Some(pending) = self.pending.remove(&thread) {
+            let name = name_of(&pending.text);
+            if !name.starts_with("exit") {
+                self.calls.output.not_replayed(&format!("{name}: its end is not in the text"));
+            }
         }
     }
 
