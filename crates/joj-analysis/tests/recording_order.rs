@@ -241,6 +241,24 @@ fn a_write_behind_the_end_says_nothing_of_a_file_that_was_not_there_or_whose_end
     assert_eq!(after, [&left[..], &["/d/sought 700001", "/d/stat 5001"]].concat());
 }
 
+/// The link is there, and what it names is not.
+#[test]
+fn an_open_that_follows_no_link_opens_the_link() {
+    let [before, after] = trees(
+        r#"1 00:00:00.000001 symlink("none", "/d/l") = 0
+1 00:00:00.000002 open("/d/l", O_PATH|O_NOFOLLOW) = 3
+1 00:00:00.000003 fstat(3, {st_mode=S_IFLNK|0777, st_size=4}) = 0
+1 00:00:00.000004 open("/d/l", O_RDWR|O_CREAT) = 4
+1 00:00:00.000005 unlink("/d/none") = 0
+1 00:00:00.000006 open("/d/l", O_PATH|O_NOFOLLOW|O_CLOEXEC) = 5
+"#,
+    );
+    assert_eq!(
+        (before, after),
+        (vec!["/d/".to_owned()], vec!["/d/".to_owned(), "/d/l -> /d/none".to_owned()])
+    );
+}
+
 /// What the program reads there came by a call that no replay makes.
 #[test]
 fn a_live_recording_without_a_file_says_that_it_was_not_there() {

@@ -2,7 +2,7 @@
 //!
 //! Bytes on disk: docs/trace_format.md. Flags have the numbers of x86-64, on every machine.
 
-use crate::recording::flags::{EEXIST, ELOOP, ENOENT, ENOTDIR};
+use crate::recording::flags::{EEXIST, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW};
 use crate::trace::texts::Text;
 use crate::words::words;
 
@@ -200,6 +200,9 @@ impl RecordedCall {
     pub fn follows_links(&self) -> bool {
         match self.kind {
             CallKind::Access | CallKind::Stat | CallKind::Truncate => true,
+            CallKind::Open => {
+                self.flags & O_NOFOLLOW == 0 && self.flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL
+            }
             CallKind::SetAttributes => self.flags & Self::OF_LINK == 0,
             _ => false,
         }

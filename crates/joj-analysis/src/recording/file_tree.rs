@@ -162,7 +162,7 @@ impl FileTree {
         if call.result < 0 {
             return self.failed(call, path);
         }
-        let path = &self.behind_links(path);
+        let path = &if call.follows_links() { self.behind_links(path) } else { path.to_owned() };
         let is_unnamed = call.flags & O_TMPFILE == O_TMPFILE;
         let file = if is_unnamed {
             self.existing(path, TreeEntry::Directory);

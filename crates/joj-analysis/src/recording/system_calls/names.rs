@@ -1,7 +1,7 @@
 //! Calls that name files by their paths.
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW};
+use crate::recording::flags::O_CLOEXEC;
 use crate::recording::paths::{absolute, is_pseudo};
 
 use super::calls::{CACHE_SWITCH, Calls, DEVICE, DROP_CACHES, GONE, NO_FILE, Told, UNREADABLE};
@@ -59,8 +59,8 @@ impl Calls {
         opened: Option<&str>,
     ) -> Told {
         self.learn_directory(call.thread, path, opened);
-        let is_new = flags & O_CREAT != 0 && flags & O_EXCL != 0;
-        let path = self.path_of(call.thread, path, flags & O_NOFOLLOW == 0 && !is_new);
+        let row = RecordedCall { kind: CallKind::Open, flags, ..RecordedCall::default() };
+        let path = self.path_of(call.thread, path, row.follows_links());
         let number = call.new_descriptor();
         let why = match &path {
             Err(why) => Some(*why),
@@ -78,7 +78,7 @@ impl Calls {
         }
         let (Ok(path), None) = (path, why) else { return Err(why.unwrap_or(UNREADABLE)) };
         let (text, path) = (&path, self.output.keep(&path));
-        let mut row = RecordedCall { kind: CallKind::Open, flags, path, ..RecordedCall::default() };
+        let mut row = RecordedCall { path, ..row };
         if let Some(number) = number {
             (row.description, row.descriptor) = (self.output.new_description(), number);
             let holder = NameHolder::Description(row.description);
