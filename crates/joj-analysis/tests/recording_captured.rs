@@ -4,6 +4,7 @@
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
+use joj_analysis::recording::flags::O_TMPFILE;
 use joj_analysis::recording::system_calls::captured::called::CalledName;
 use joj_analysis::recording::system_calls::captured::capture::{CallCapture, HeldDescriptor};
 use joj_analysis::recording::system_calls::captured::{
@@ -51,7 +52,7 @@ fn two(time: u64, called: CalledName, from: &str, to: &str) -> CapturedCall {
 
 fn recorded(calls: Vec<CapturedCall>) -> Recording {
     let mut capture = CallCapture::new(0);
-    capture.thread(1, None, "/home");
+    capture.thread(1, None, Some("/home"));
     calls.into_iter().for_each(|call| capture.push(CapturedEvent::Call(Box::new(call))));
     capture.finish(Source::Ptrace, LinksBefore::default())
 }
@@ -68,7 +69,7 @@ fn present(recording: &Recording) -> Vec<(&str, u64)> {
 #[test]
 fn a_number_that_another_thread_gets_before_a_close_returns_is_the_new_files() {
     let mut capture = CallCapture::new(0);
-    capture.thread(1, None, "/home");
+    capture.thread(1, None, Some("/home"));
     let all = Sharing { files: true, directory: true, process: true };
     capture.push(CapturedEvent::Fork { time_ns: 0, parent: 1, child: 2, sharing: all });
     let mut calls = vec![
@@ -163,7 +164,7 @@ fn a_file_that_was_there_is_found_by_a_name_that_a_link_gave_it() {
 #[test]
 fn what_the_program_has_twice_is_open_until_the_last_close() {
     let mut capture = CallCapture::new(0);
-    capture.thread(1, None, "/");
+    capture.thread(1, None, Some("/"));
     let one = HeldDescriptor { number: 1, known: "/out".to_owned(), mode: 0o100_644, ..Default::default() };
     capture.held(1, &one);
     capture.held(1, &HeldDescriptor { number: 2, same_as: Some((1, 1)), ..one });
@@ -224,7 +225,7 @@ fn what_is_no_file_is_counted_and_restarted_calls_are_told() {
     let pipe =
         CapturedCall { descriptor: DescriptorKind::Other, ..call(1, (1, 1), CalledName::Dup2, &[9, 1], 1) };
     let mut capture = CallCapture::new(0);
-    capture.thread(1, None, "/");
+    capture.thread(1, None, Some("/"));
     let read = CapturedCall { descriptor: DescriptorKind::Other, ..CapturedCall::default() };
     capture.counted_calls(&read, 41);
     capture.counted_calls(&CapturedCall { called: CalledName::IoUringEnter, ..read }, 7);
@@ -247,8 +248,8 @@ fn what_is_no_file_is_counted_and_restarted_calls_are_told() {
 #[test]
 fn held_descriptors_stand_where_they_stood_and_share_what_they_shared() {
     let mut capture = CallCapture::new(0);
-    capture.thread(1, None, "/");
-    capture.thread(5, None, "/");
+    capture.thread(1, None, Some("/"));
+    capture.thread(5, None, Some("/"));
     let page = FirstPageHead {
         page_bytes: 4096,
         pages: 7,
@@ -258,7 +259,8 @@ fn held_descriptors_stand_where_they_stood_and_share_what_they_shared() {
     };
     let held = HeldDescriptor {
         number: 3,
-        known: "/a.db (deleted)".to_owned(),
+        known: "/a.db".to_owned(),
+        nameless_below: None,
         mode: 0o100_644,
         flags: 2,
         position: 50,
@@ -277,6 +279,61 @@ fn held_descriptors_stand_where_they_stood_and_share_what_they_shared() {
     assert_eq!((recording.texts.get(file.path), file.bytes, held.offset), ("/a.db", 28_672, 50));
     assert_eq!((page.offset, page.bytes, page.result, page.flags), (4096, 7, 2, 0x0200));
     assert_eq!(write.description, held.description);
+}
+
+/// The kernel says `/d/gone (deleted)` of it. A file may really be called so.
+#[test]
+fn what_has_no_name_any_more_gets_none_and_no_name_below_it() {
+    let mut capture = CallCapture::new(0);
+    capture.thread(1, None, None);
+    let held = |number, known: &str, mode| HeldDescriptor {
+        number,
+        known: known.to_owned(),
+        mode,
+        flags: 2,
+        bytes: 9,
+        ..HeldDescriptor::default()
+    };
+    let nameless = |held: HeldDescriptor| HeldDescriptor { nameless_below: Some("/d".to_owned()), ..held };
+    capture.held(1, &held(3, "/d/named (deleted)", 0o100_644));
+    capture.held(1, &nameless(held(4, "/d/gone (deleted)", 0o100_644)));
+    capture.held(1, &nameless(held(5, "/d/sub (deleted)", 0o040_755)));
+    capture.held(1, &nameless(held(6, "/memfd:x (deleted)", 0o100_644)));
+    for number in [4, 6] {
+        capture.push(CapturedEvent::Call(Box::new(call(1, (1, 1), CalledName::Write, &[number, 0, 7], 7))));
+    }
+    for directory in [5, AT_FDCWD] {
+        let mut made = open(1, (2, 2), "f", 7, 0, true);
+        made.arguments[0] = directory;
+        capture.push(CapturedEvent::Call(Box::new(made)));
+    }
+    let recording = capture.finish(Source::Bpf, LinksBefore::default());
+    let told: Vec<_> = recording
+        .calls
+        .iter()
+        .map(|call| (call.kind, recording.texts.get(call.path), call.bytes, call.flags))
+        .collect();
+    let wanted = [
+        (CallKind::Present, "/d/named (deleted)", 9, 0o100_000),
+        (CallKind::Held, "/d/named (deleted)", 0, 2),
+        (CallKind::Held, "/d", 9, 2 | O_TMPFILE),
+        (CallKind::Write, "", 7, 0),
+    ];
+    assert_eq!(told, wanted);
+    assert_eq!(recording.calls[3].description, recording.calls[2].description);
+    let mut tree = FileTree::default();
+    for call in &recording.calls {
+        tree.apply(call, &recording.texts);
+    }
+    let names: Vec<String> = tree.after().into_keys().collect();
+    assert_eq!(names, ["/d", "/d/named (deleted)"], "nothing else has a name");
+    let facts = recording.header.recording.expect("facts");
+    let counted: Vec<_> = facts.not_replayed.iter().map(|(why, calls)| (why.as_str(), *calls)).collect();
+    let wanted = [
+        ("openat: a name in a directory that is gone", 2),
+        ("write: a descriptor whose opening was not seen", 1),
+    ];
+    assert_eq!(counted, wanted);
 }
 
 #[test]

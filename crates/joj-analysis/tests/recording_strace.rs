@@ -3,6 +3,7 @@
 
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::recording::flags::{O_RDWR, O_TMPFILE};
 use joj_analysis::recording::import::{TextFormat, strace};
 
 fn import(text: &str) -> Recording {
@@ -92,6 +93,28 @@ fn a_thread_that_begins_an_execve_goes_on_as_its_process() {
     assert_eq!(rows(&recording), told);
     assert!(recording.calls.iter().all(|call| call.process == 7));
     assert_eq!(not_replayed(&recording), [("futex: its end is not in the text".to_owned(), 1)]);
+}
+
+/// A new directory has the name of one that is gone. strace marks that behind the bracket, and the working directory within.
+#[test]
+fn names_below_a_directory_that_is_gone_are_no_names_of_the_new_one() {
+    let recording = import(
+        r#"7 1700000000.000000 openat(3</w/d>(deleted), "f", O_RDWR|O_CREAT, 0600) = -1 ENOENT (No such file or directory)
+7 1700000000.000100 unlinkat(3</w/d>(deleted), "f", 0) = -1 ENOENT (No such file or directory)
+7 1700000000.000200 mkdir("g", 0700) = -1 ENOENT (No such file or directory)
+7 1700000000.000300 openat(AT_FDCWD</w/d (deleted)>, "g", O_RDWR|O_CREAT, 0600) = -1 ENOENT (No such file or directory)
+7 1700000000.000400 openat(AT_FDCWD</w/d (deleted)>, "../h", O_RDWR|O_CREAT, 0600) = 4</w/h>
+7 1700000000.000500 write(5</w/old>(deleted), "x", 1) = 1
+7 1700000000.000600 fchdir(3</w/d>(deleted)) = 0
+7 1700000000.000700 unlink("k") = -1 ENOENT (No such file or directory)
+"#,
+    );
+    // What has no name any more is a file without one in a replay, too.
+    let told = ["7 held(d2 /) = 0", "7 mkdir(/start/g) = -2", "7 open(d1 /w/h) = 4", "7 write(d2 +1) = 1"];
+    assert_eq!(rows(&recording), told);
+    assert_eq!(recording.calls[0].flags, O_RDWR | O_TMPFILE);
+    let gone = |name: &str, calls| (format!("{name}: a name in a directory that is gone"), calls);
+    assert_eq!(not_replayed(&recording), [gone("openat", 2), gone("unlink", 1), gone("unlinkat", 1)]);
 }
 
 /// The calls of a program that uses plain names before and after the text says where it is.

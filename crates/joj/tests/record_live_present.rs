@@ -1,4 +1,5 @@
-//! Goal: a replay begins with the files that the program found: a file with two names is one, and what is only renamed has its size.
+//! Goal: a replay begins with the files that the program found: a file with two names is one, what is only renamed has its size, and
+//! what was deleted before has no name.
 //! Method: a program in C changes such files. The replay's directory afterwards is what the program's is.
 
 mod record;
@@ -7,10 +8,12 @@ mod replay;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use joj_analysis::recording::call::CallKind;
 use record::{calls, methods, program, record_command};
-use replay::{Scratch, joj, printed, told};
+use replay::{Scratch, joj, printed, replay, told};
 
 /// Writes through both names of one file, renames one to the other (nothing happens), and takes a third name away; renames, exchanges
 /// and links files that it never opens.
@@ -163,5 +166,94 @@ int main(int count, char **words) { return chdir(words[1]) || far("new") || far(
             let blocks = fs::metadata(real.join(name)).expect("it").blocks();
             assert_eq!(status.blocks(), blocks, "{method}: {name}, which had {bytes} bytes");
         }
+    }
+}
+
+/// The command inherits what was deleted, and what is called as if it were. A new file has the name of the deleted one.
+#[test]
+fn what_was_deleted_before_gets_no_name() {
+    let scratch = Scratch::new("live-deleted");
+    let source = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  char room[10];
+  if (pread(7, room, 10, 0) != 10 || write(7, room, 10) != 10 || lseek(7, 0, SEEK_END) != 20) return 1;
+  int file = open("gone", O_WRONLY | O_APPEND);
+  return write(file, room, 1) != 1 || rename("gone", "here") || write(8, room, 2) != 2 || write(9, room, 1) != -1;
+}
+"#;
+    let Some(program) = program(&scratch, "deleted", source) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file(&format!("{method}.joj")));
+        fs::create_dir(&real).expect("a directory");
+        let before = r#"exec 7<>gone 8>>"x (deleted)" 9<gone
+            printf 0123456789 >&7; rm gone; printf new >gone; exec "$@""#;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", before, "sh", env!("CARGO_BIN_EXE_joj"), "record", "--method", method, "-o"]);
+        shell.arg(&recording).arg("--").arg(&program).current_dir(&real);
+        let (code, said) = told(&shell.output().expect("sh"));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let wanted = ["here 4 1", "x (deleted) 2 1"];
+        assert_eq!(tree(&real), wanted, "{method}");
+        let place = scratch.file(&format!("{method}-replay"));
+        fs::create_dir(&place).expect("a directory");
+        let outcome = replay(&recording, &place, &["--check", "--keep"]);
+        assert_eq!(tree(&kept(&place).join(real.strip_prefix("/").expect("absolute"))), wanted, "{method}");
+        for call in ["pread", "write", "lseek"] {
+            let told = &outcome["by_call"][call];
+            assert_eq!(
+                (&told["differ"], &told["not_made"]),
+                (&0.into(), &0.into()),
+                "{method}: {call} {outcome}"
+            );
+        }
+    }
+}
+
+/// It runs in a directory that is gone, and writes to a file that is gone.
+#[test]
+fn a_program_whose_files_were_deleted_makes_none() {
+    let scratch = Scratch::new("live-deleted-pid");
+    let source = r#"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  if (chdir(words[1]) || mkdir("sub", 0700) || chdir("sub")) return 1;
+  int file = open("../gone", O_RDWR | O_CREAT, 0600);
+  if (unlink("../gone") || rmdir("../sub") || mkdir("../ready", 0700)) return 2;
+  for (;;) {
+    if (write(file, "12345", 5) != 5) return 3;
+    open("made", O_RDWR | O_CREAT, 0600);
+    usleep(1000);
+  }
+}
+"#;
+    let Some(program) = program(&scratch, "deleted", source) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file(&format!("{method}.joj")));
+        fs::create_dir(&real).expect("a directory");
+        let mut running = Command::new(&program).arg(&real).spawn().expect("the program");
+        let begin = Instant::now();
+        while !real.join("ready").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it did not begin");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let process = running.id().to_string();
+        let words: [&dyn AsRef<std::ffi::OsStr>; 9] =
+            [&"record", &"--method", &method, &"--for", &"300ms", &"--pid", &process, &"-o", &recording];
+        let recorded = joj(&words);
+        running.kill().expect("a signal");
+        running.wait().expect("its end");
+        let (code, said) = told(&recorded);
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let place = scratch.file(&format!("{method}-replay"));
+        fs::create_dir(&place).expect("a directory");
+        let outcome = replay(&recording, &place, &["--check", "--keep", "--order", "fast"]);
+        assert_eq!(tree(&kept(&place).join(real.strip_prefix("/").expect("absolute"))), [""; 0], "{method}");
+        assert!(outcome["written_bytes"].as_u64() > Some(0), "{method}: {outcome}");
+        assert_eq!(outcome["by_call"]["write"]["differ"], 0, "{method}: {outcome}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Bytes on disk: docs/trace_format.md. Flags have the numbers of x86-64, on every machine.
 
-use crate::recording::flags::{EEXIST, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW};
+use crate::recording::flags::{EEXIST, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW, O_TMPFILE};
 use crate::trace::texts::Text;
 use crate::words::words;
 
@@ -75,7 +75,7 @@ words! {
         /// No call: the last descriptor of a description went with its process, or with execve (description).
         Released = 32 "released",
         /// No call: a description that was open when the recording began (description, descriptor, path; offset: where it stands;
-        /// flags: O_..).
+        /// flags: O_..). With O_TMPFILE of a file that had no name any more (path: a directory; bytes: the file's size).
         Held = 33 "held",
         /// fcntl with F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW (description, descriptor, offset, bytes: 0 is to the end of the file;
         /// flags: F_RDLCK 0, F_WRLCK 1, F_UNLCK 2). They say where SQLite's transactions begin and end; a replay makes no such call.
@@ -206,6 +206,11 @@ impl RecordedCall {
             CallKind::SetAttributes => self.flags & Self::OF_LINK == 0,
             _ => false,
         }
+    }
+
+    /// True where a file that had no name any more was open before the first call.
+    pub fn holds_nameless(&self) -> bool {
+        self.kind == CallKind::Held && self.flags & O_TMPFILE == O_TMPFILE
     }
 
     /// `flags` of a [`CallKind::FirstPage`]: the format's versions for reading and for writing (1: rollback journal, 2: log), and how

@@ -166,7 +166,8 @@ impl FileTree {
         let is_unnamed = call.flags & O_TMPFILE == O_TMPFILE;
         let file = if is_unnamed {
             self.existing(path, TreeEntry::Directory);
-            self.add(FileState::new(TreeEntry::File(0)))
+            // It has bytes if it was open before the first call.
+            self.add(FileState::new(TreeEntry::File(call.bytes)))
         } else if let Some(known) = self.names.get(path) {
             *known
         } else if call.flags & O_CREAT == 0 {

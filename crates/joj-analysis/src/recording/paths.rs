@@ -48,12 +48,13 @@ pub fn mount_point_of<'places>(path: &str, mount_points: &'places [String]) -> O
     mount_points.iter().map(String::as_str).filter(covers).max_by_key(|place| place.len())
 }
 
-/// True for what is no file: devices, and what the kernel makes up.
+/// True for what is no file: devices, what the kernel makes up, and memory that looks like a file (memfd_create).
 pub fn is_pseudo(path: &str) -> bool {
     // /dev/shm holds files.
     let is_below =
         |folder: &str| path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     ["/dev", "/proc", "/sys"].into_iter().any(is_below) && !is_below("/dev/shm")
+        || path.starts_with("/memfd:")
 }
 
 /// A name as the text of a recording. Bytes that are no UTF-8 are spelled `\\xff`, and the backslash of a name that looks like that

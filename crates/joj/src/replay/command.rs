@@ -60,7 +60,8 @@ pub fn bytes_needed(options: &ReplayOptions) -> Result<u64, ReplayError> {
 /// # Errors
 /// Why it cannot be replayed so.
 pub fn bytes_before(recording: &Path, is_compat: bool) -> Result<u64, ReplayError> {
-    Ok(trees::bytes(&Plan::read(recording, is_compat)?.before, |_| true))
+    let plan = Plan::read(recording, is_compat)?;
+    Ok(trees::bytes(&plan.before, |_| true).saturating_add(plan::nameless_bytes(&plan.recording)))
 }
 
 fn stopped() -> ExitCode {
@@ -83,6 +84,7 @@ fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, Re
         apart = Apart::default();
     }
     let needed_bytes = if other_dir.is_some() { here_bytes } else { here_bytes + other_bytes };
+    let needed_bytes = needed_bytes.saturating_add(plan::nameless_bytes(&plan.recording));
     room::check(directory, needed_bytes, "the files that were there before")?;
     let work_dir = plan::make_directory(directory)?;
     let other = other_dir.as_ref().map_or(work_dir.path(), WorkDir::path);
@@ -94,7 +96,7 @@ fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, Re
         |(path, entry): &(&String, &TreeEntry)| matches!(entry, TreeEntry::File(_)) && apart.has(path);
     outcome.files_apart = plan.before.iter().filter(is_apart).count() as u64;
     if options.check {
-        let problem = |(path, error)| files::problem(directory, path, error);
+        let problem = |(path, error)| ReplayError::of_file(directory, path, error);
         let mut found = trees::list(work_dir.path()).map_err(problem)?;
         if let Some(other_dir) = &other_dir {
             found.extend(trees::list(other_dir.path()).map_err(problem)?);

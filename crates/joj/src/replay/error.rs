@@ -143,6 +143,17 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
+    /// Of a file that cannot be made; `place` is the directory that was given.
+    pub fn of_file(place: &Path, path: PathBuf, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                let what = format!("{} has no room", path.display());
+                Self::Full { place: place.to_owned(), what }
+            }
+            _ => Self::File { path, error },
+        }
+    }
+
     /// Of a worker that gives no answer; `directory` is the one that was given.
     pub fn of_stop(stop: Stop, directory: &Path) -> Self {
         match stop {

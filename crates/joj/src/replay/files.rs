@@ -1,7 +1,6 @@
 //! The files of a recording, made before the first call of its replay; and whether their names can be used.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::paths::bytes_of;
@@ -28,7 +27,7 @@ pub fn make(plan: &Plan, roots: Roots<'_>, place: &Path) -> Result<(), ReplayErr
         !signal::is_stopped()
     };
     let made = trees::make(roots, &plan.before, &plan.grows, &mut go_on);
-    if made.map_err(|(path, error)| problem(place, path, error))? {
+    if made.map_err(|(path, error)| ReplayError::of_file(place, path, error))? {
         Ok(())
     } else {
         Err(ReplayError::Stopped)
@@ -56,15 +55,4 @@ fn check_names(plan: &Plan, roots: Roots<'_>) -> Result<(), ReplayError> {
     let (bytes, here) = (bytes_of(texts.get(longest)).len(), here_bytes(&longest));
     let begin = texts.get(longest).chars().take(60).collect();
     Err(ReplayError::LongName { begin, bytes, more: here - bytes })
-}
-
-/// What a file that cannot be made means: `place` is the directory that was given.
-pub fn problem(place: &Path, path: PathBuf, error: io::Error) -> ReplayError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            let what = format!("{} has no room", path.display());
-            ReplayError::Full { place: place.to_owned(), what }
-        }
-        _ => ReplayError::File { path, error },
-    }
 }

@@ -66,6 +66,12 @@ impl Plan {
     }
 }
 
+/// Bytes of files that had no name any more when the recording began, and were open.
+pub fn nameless_bytes(recording: &Recording) -> u64 {
+    let nameless = recording.calls.iter().filter(|call| call.holds_nameless());
+    nameless.map(|call| call.bytes).fold(0, u64::saturating_add)
+}
+
 /// The new directory in which everything happens.
 /// # Errors
 /// There is no place for it.

@@ -56,7 +56,12 @@ pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayR
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let files = ReplayFiles::new(roots, &plan.recording)
         .map_err(|error| ReplayError::File { path: directory.to_owned(), error })?;
-    plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held).for_each(|call| files.hold(call));
+    for call in plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held) {
+        let held = files.hold(call, &mut |_| !signal::is_stopped());
+        held.map_err(|error| {
+            ReplayError::of_file(directory, directory.join("a file without a name"), error)
+        })?;
+    }
     let kept = |calls: &Vec<u32>| if plan.order.wakers.is_empty() { 0 } else { calls.len() };
     let turns: Vec<Turn> = plan.order.threads.iter().map(|calls| Turn::keeping(kept(calls))).collect();
     let sources = Sources::of(&Place::of(directory));

@@ -62,7 +62,7 @@ pub fn replay(plan: &Plan, directory: &Path, in_memory: InMemory) -> Result<Call
     if let (InMemory::Some, Some(memory)) = (in_memory, &memory) {
         let link = memory::link(work_dir.path());
         std::os::unix::fs::symlink(memory.path(), &link)
-            .map_err(|error| files::problem(directory, link, error))?;
+            .map_err(|error| ReplayError::of_file(directory, link, error))?;
     }
     let roots = Roots::one(work_dir.path());
     files::make(plan, roots, place)?;

@@ -21,7 +21,7 @@ use crate::machine::proc::seccomp;
 use crate::machine::proc::signal::is_stopped;
 use crate::machine::proc::watched_command::WatchedCommand;
 use crate::replay::error::ReplayError;
-use crate::replay::{files, plan, room};
+use crate::replay::{plan, room};
 use crate::show::text::duration;
 use crate::whatif::directory_copy;
 use crate::whatif::memory;
@@ -75,7 +75,7 @@ impl Rerun<'_> {
     fn fill(&self, copy: &WorkDir) -> Result<(), ReplayError> {
         directory_copy::copy(&self.origin, copy.path()).map_err(|(path, error)| match error.kind() {
             io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
-            _ => files::problem(self.directory, path, error),
+            _ => ReplayError::of_file(self.directory, path, error),
         })
     }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::O_TMPFILE;
 use crate::recording::page_transactions::positions::Positions;
 use crate::trace::texts::{Text, Texts};
 
@@ -239,7 +240,8 @@ fn look(recording: &Recording) -> (BTreeMap<u32, Description>, Vec<RecordedCall>
     for call in &recording.calls {
         let place = positions.place(call);
         match call.kind {
-            CallKind::Open | CallKind::Held if call.result >= 0 => {
+            // Of a file without a name it is a directory's path.
+            CallKind::Open | CallKind::Held if call.result >= 0 && call.flags & O_TMPFILE != O_TMPFILE => {
                 let is_lost = call.flags & RecordedCall::LOST_NAME != 0;
                 found.insert(
                     call.description,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_RDWR, RENAME_EXCHANGE};
+use crate::recording::flags::{O_DIRECTORY, O_RDWR, O_TMPFILE, RENAME_EXCHANGE};
 use crate::recording::paths::{absolute, is_pseudo};
 
 use super::links::{KnownLinks, LinksBefore};
@@ -39,6 +39,15 @@ pub struct Calls {
     pub(super) links: KnownLinks,
     /// The directory in which the program began, if that became known after it was needed.
     pub(super) start: Option<String>,
+}
+
+/// Where a file is that was open before the first call.
+#[derive(Debug, Clone, Copy)]
+pub enum HeldPlace<'a> {
+    /// Under this path.
+    Path(&'a str),
+    /// Under none any more. A replay makes a file without a name, of so many bytes, in this directory.
+    Nameless(&'a str, u64),
 }
 
 /// How a call became a row, or why not.
@@ -217,11 +226,11 @@ impl Calls {
                     self.processes.change_root(thread, &root);
                 }
             }
-            FileOperation::EnterDescriptor(descriptor) => {
-                if let Ok(directory) = self.known_path(thread, *descriptor) {
-                    self.processes.change_directory(thread, &directory);
-                }
-            }
+            FileOperation::EnterDescriptor(descriptor) => match self.known_path(thread, *descriptor) {
+                Ok(directory) => self.processes.change_directory(thread, &directory),
+                Err(GONE) => self.processes.lose_directory(thread),
+                Err(_) => {}
+            },
             FileOperation::TellDirectory(Some(directory)) if directory.starts_with('/') => {
                 let root = self.processes.root(thread).unwrap_or("/");
                 let directory = absolute(root, &format!("./{directory}"));
@@ -291,14 +300,25 @@ impl Calls {
         self.output.infer(
             "Files that were open before the text begins were opened for reading and writing, at byte 0.",
         );
-        Ok(self.hold(thread, number, path, O_RDWR, 0))
+        // Of one without a name the text does not say which directories are there.
+        let place = if descriptor.is_gone { HeldPlace::Nameless("/", 0) } else { HeldPlace::Path(path) };
+        Ok(self.hold(thread, number, place, O_RDWR, 0))
     }
 
     /// A descriptor of a file that was open before the first call, at byte `position`; gives its description.
-    pub fn hold(&mut self, thread: u32, number: i32, path: &str, flags: u32, position: u64) -> u32 {
+    pub fn hold(&mut self, thread: u32, number: i32, place: HeldPlace<'_>, flags: u32, position: u64) -> u32 {
         let description = self.output.new_description();
-        let path = absolute("/", path);
-        self.processes.names.put(NameHolder::Description(description), &path);
+        let holder = NameHolder::Description(description);
+        // The kernel says O_TMPFILE also of a file that got a name since.
+        let flags = flags & !(O_TMPFILE & !O_DIRECTORY);
+        let (path, flags, bytes) = match place {
+            HeldPlace::Path(path) => (absolute("/", path), flags, 0),
+            HeldPlace::Nameless(directory, bytes) => (absolute("/", directory), flags | O_TMPFILE, bytes),
+        };
+        match place {
+            HeldPlace::Path(_) => self.processes.names.put(holder, &path),
+            HeldPlace::Nameless(..) => self.processes.names.lose(holder),
+        }
         let path = self.output.keep(&path);
         let held = RecordedCall {
             kind: CallKind::Held,
@@ -308,7 +328,7 @@ impl Calls {
             descriptor: number,
             ..RecordedCall::default()
         };
-        self.output.push(RecordedCall { path, flags, offset: position, ..held });
+        self.output.push(RecordedCall { path, flags, offset: position, bytes, ..held });
         self.processes.open(thread, number, Meaning::File(description), false, true);
         description
     }
@@ -404,12 +424,17 @@ impl Calls {
         thread: u32,
         descriptor: NamedDescriptor<'_>,
     ) -> Result<String, &'static str> {
+        if descriptor.is_gone {
+            return Err(GONE);
+        }
         if let Some(known) = descriptor.known {
             return if known.starts_with('/') { Ok(known.to_owned()) } else { Err(UNREADABLE) };
         }
         let number = descriptor.number.ok_or(UNREADABLE)?;
-        let Some(Meaning::File(description)) = self.processes.meaning(thread, number) else {
-            return Err(UNREADABLE);
+        let description = match self.processes.meaning(thread, number) {
+            Some(Meaning::File(description)) => description,
+            Some(Meaning::Other(GONE)) => return Err(GONE),
+            _ => return Err(UNREADABLE),
         };
         match self.processes.names.get(NameHolder::Description(*description)) {
             OpenName::Path(path) => Ok(path.to_owned()),

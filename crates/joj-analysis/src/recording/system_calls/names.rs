@@ -60,7 +60,11 @@ impl Calls {
     ) -> Told {
         self.learn_directory(call.thread, path, opened);
         let row = RecordedCall { kind: CallKind::Open, flags, ..RecordedCall::default() };
-        let path = self.path_of(call.thread, path, row.follows_links());
+        let path = match (self.path_of(call.thread, path, row.follows_links()), opened) {
+            // What is above a directory that is gone is found from there.
+            (Err(GONE), Some(opened)) => Ok(opened.to_owned()),
+            (path, _) => path,
+        };
         let number = call.new_descriptor();
         let why = match &path {
             Err(why) => Some(*why),
@@ -208,7 +212,7 @@ fn descriptor_behind(path: &NamedPath<'_>) -> Option<NamedDescriptor<'static>> {
         Some(number) => number,
         None => text.strip_prefix("/proc/")?.split_once("/fd/").filter(|(who, _)| is_own(who))?.1,
     };
-    Some(NamedDescriptor { number: Some(number.parse().ok()?), known: None })
+    Some(NamedDescriptor { number: Some(number.parse().ok()?), ..NamedDescriptor::default() })
 }
 
 /// Other processes' descriptors are named by their numbers.

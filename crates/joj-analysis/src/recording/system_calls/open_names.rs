@@ -72,6 +72,12 @@ impl OpenNames {
         }
     }
 
+    /// It has none any more.
+    pub fn lose(&mut self, holder: NameHolder) {
+        self.take_away(holder);
+        self.names.insert(holder, None);
+    }
+
     /// Nobody asks for it any more.
     pub fn forget(&mut self, holder: NameHolder) {
         self.take_away(holder);
@@ -99,8 +105,7 @@ impl OpenNames {
     /// A name was taken away.
     pub fn gone(&mut self, path: &str) {
         for (holder, _) in self.below(path) {
-            self.take_away(holder);
-            self.names.insert(holder, None);
+            self.lose(holder);
         }
     }
 

@@ -18,6 +18,8 @@ pub struct NamedDescriptor<'a> {
     pub number: Option<i32>,
     /// What whoever saw the call knows of it: a path, `pipe:[77]`.
     pub known: Option<&'a str>,
+    /// That path is no name of it any more.
+    pub is_gone: bool,
 }
 
 /// A path as a call names it.

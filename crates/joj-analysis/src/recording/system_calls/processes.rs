@@ -156,6 +156,13 @@ impl TracedProcesses {
         }
     }
 
+    /// Its directory has no name any more.
+    pub fn lose_directory(&mut self, thread: u32) {
+        if let Some(task) = self.tasks.get(&thread) {
+            self.names.lose(NameHolder::Directory(task.directory));
+        }
+    }
+
     /// The directory that a thread takes for `/`; `None` where that is gone.
     pub fn root(&self, thread: u32) -> Option<&str> {
         let task = self.tasks.get(&thread);
@@ -260,6 +267,7 @@ impl TracedProcesses {
             released = self.exit(thread);
             self.tasks.insert(thread, task);
         }
+        released
     }
 
     /// A thread is gone. Gives the descriptions that no process has any more.
@@ -267,7 +275,6 @@ impl TracedProcesses {
         let Some(task) = self.tasks.remove(&thread) else { return Vec::new() };
         let (tasks, table) = &mut self.tables[task.table];
         *tasks -= 1;
-        released
         if *tasks > 0 {
             return Vec::new();
         }

@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, See
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::trees::Roots;
+use super::trees::{Roots, fill};
 
 pub use super::written_bytes::IoMemory;
 
@@ -105,16 +105,47 @@ impl ReplayFiles {
         })
     }
 
-    /// Opens what was open before the first call. Where that fails, its calls are not made.
-    pub fn hold(&self, call: &RecordedCall) {
-        // A directory cannot be opened for writing.
-        let read_only = RecordedCall { flags: O_RDONLY, ..*call };
-        let _ = self.open(call).or_else(|_| self.open(&read_only));
+    /// Opens what was open before the first call. Where that fails, its calls are not made. `go_on` is asked while a file is filled.
+    /// # Errors
+    /// A file without a name cannot be made or filled.
+    pub fn hold(&self, call: &RecordedCall, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
+        if call.holds_nameless() {
+            self.hold_nameless(call, go_on)?;
+        } else {
+            // A directory cannot be opened for writing.
+            let read_only = RecordedCall { flags: O_RDONLY, ..*call };
+            let _ = self.open(call).or_else(|_| self.open(&read_only));
+        }
         if call.offset > 0
             && let Some(file) = self.take(call.description).last()
         {
             let _ = rustix::fs::seek(file, SeekFrom::Start(call.offset));
         }
+        Ok(())
+    }
+
+    /// Makes a file without a name, with its bytes on the disk, and opens it as it was open.
+    fn hold_nameless(&self, call: &RecordedCall, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
+        let (path, mode) = (&self.paths[call.path.0 as usize], Mode::from_raw_mode(FILE_MODE));
+        let flags = OFlags::CLOEXEC | OFlags::RDWR;
+        let file =
+            rustix::fs::openat(&self.directory, path, flags | OFlags::TMPFILE, mode).or_else(|_| {
+                // FAT and others make none without a name.
+                let name =
+                    [path.as_bytes(), format!("/joj-nameless-{}", call.description).as_bytes()].concat();
+                let file =
+                    rustix::fs::openat(&self.directory, &*name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+                rustix::fs::unlinkat(&self.directory, &*name, AtFlags::empty())?;
+                Ok::<_, Errno>(file)
+            })?;
+        let file = File::from(file);
+        fill(&file, call.bytes, &mut IoMemory::new(u64::MAX), &mut 0, go_on)?;
+        file.sync_all()?;
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = open_flags(call.flags) & !(OFlags::TMPFILE | OFlags::NOFOLLOW);
+        let held = rustix::fs::openat(rustix::fs::CWD, open, flags | OFlags::CLOEXEC, mode)?;
+        self.take(call.description).push(Arc::new(held));
+        Ok(())
     }
 
     /// Makes a call: what it returns, or its errno, negative. `None` where its descriptor is not open here.
@@ -194,7 +225,6 @@ impl ReplayFiles {
 
     /// Gives what is open a name.
     fn link_open(&self, file: &OwnedFd, call: &RecordedCall) -> Result<i64, Errno> {
-        use std::os::fd::AsRawFd;
         // With AT_EMPTY_PATH it would need a privilege (linkat(2)).
         let open = format!("/proc/self/fd/{}", file.as_raw_fd());
         let second = &self.paths[call.second_path.0 as usize];
@@ -307,7 +337,6 @@ fn about_file(file: &OwnedFd, call: &RecordedCall) -> Result<i64, Errno> {
 }
 
 fn advise(file: &OwnedFd, call: &RecordedCall) -> Result<(), Errno> {
-    use std::os::fd::AsRawFd;
     let (offset, bytes) = (call.offset.cast_signed(), call.bytes.cast_signed());
     let advice = libc::c_int::try_from(call.flags).unwrap_or(-1);
     // SAFETY: it takes numbers only, and the descriptor is open for as long as `file` is.
@@ -366,7 +395,6 @@ fn told(result: libc::c_int) -> Result<(), Errno> {
 }
 
 fn sync_file_range(file: &OwnedFd, call: &RecordedCall) -> Result<(), Errno> {
-    use std::os::fd::AsRawFd;
     let (offset, bytes) = (call.offset.cast_signed(), call.bytes.cast_signed());
     // SAFETY: it takes numbers only, and the descriptor is open for as long as `file` is.
     let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, call.flags) };

@@ -60,7 +60,9 @@ pub fn make(
         let place = roots.place(path);
         let made = match entry {
             TreeEntry::Directory => fs::create_dir_all(&place).map(|()| true),
-            TreeEntry::File(bytes) => fill(&place, *bytes, &mut memory, &mut written, go_on),
+            TreeEntry::File(bytes) => {
+                File::create(&place).and_then(|file| fill(file, *bytes, &mut memory, &mut written, go_on))
+            }
             TreeEntry::Symlink(target) => std::os::unix::fs::symlink(target, &place).map(|()| true),
             TreeEntry::HardLink(_) => continue,
         };
@@ -90,14 +92,14 @@ pub fn bytes(entries: &Entries, wanted: impl Fn(&str) -> bool) -> u64 {
     entries.iter().map(size).fold(0, u64::saturating_add)
 }
 
-fn fill(
-    place: &Path,
+/// Writes bytes to a file; false where `go_on` says no.
+pub(super) fn fill(
+    mut file: impl Write,
     bytes: u64,
     memory: &mut IoMemory,
     written: &mut u64,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<bool> {
-    let mut file = File::create(place)?;
     let mut left = bytes;
     while left > 0 {
         let piece = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);

@@ -8,7 +8,7 @@ use crate::recording::paths::{text_of, unquoted};
 use crate::recording::system_calls::operation::NamedDescriptor;
 use crate::trace::import::LineProblem;
 
-use super::line::{self, TextCall};
+use super::line::{self, TextCall, TextDescriptor};
 
 /// A call as its line has it.
 #[derive(Clone, Copy)]
@@ -62,20 +62,20 @@ impl<'a> CallText<'a> {
 /// A descriptor with what strace knows of it.
 pub fn descriptor(text: &str) -> Option<NamedDescriptor<'_>> {
     let found = line::descriptor(text)?;
-    Some(NamedDescriptor { number: found.number, known: found.known.map(without_mark) })
+    let TextDescriptor { number, known, is_gone } = found;
+    Some(NamedDescriptor { number, known: known.map(without_mark), is_gone })
 }
 
 /// The directory of relative paths, which strace -y tells beside AT_FDCWD; not where it has lost its name.
 pub fn directory(text: &str) -> Option<&str> {
     let known = line::descriptor(text)?;
-    known
-        .known
-        .filter(|path| known.number.is_none() && path.starts_with('/') && !path.ends_with(" (deleted)"))
+    known.known.filter(|path| known.number.is_none() && path.starts_with('/') && !known.is_gone)
 }
 
-/// strace marks what has lost its name, and with -yy devices: `/a (deleted)`, `/a<char 1:3>`.
+/// Older versions of strace mark within the brackets what has lost its name; with -yy all do that with devices: `/a (deleted)`,
+/// `/a<char 1:3>`.
 pub fn without_mark(path: &str) -> &str {
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let path = path.strip_suffix(line::GONE).unwrap_or(path);
     path.split_once('<').map_or(path, |(path, _)| path)
 }
 

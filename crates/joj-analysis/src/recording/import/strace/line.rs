@@ -257,23 +257,32 @@ fn annotation_end(bytes: &[u8], begin: usize) -> usize {
     at
 }
 
-/// A descriptor with what strace knows of it: `3</data/app.db>`, `5<pipe:[77]>`, `3`, `AT_FDCWD</data>`.
+/// What a path ends with that is no name of the file any more, in older versions of strace. Newer ones have it behind the bracket.
+pub const GONE: &str = " (deleted)";
+
+/// A descriptor with what strace knows of it: `3</data/app.db>`, `5<pipe:[77]>`, `3`, `AT_FDCWD</data>`, `4</a>(deleted)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextDescriptor<'a> {
     /// The number; `None` for AT_FDCWD.
     pub number: Option<i32>,
     /// What is between the brackets.
     pub known: Option<&'a str>,
+    /// The file has not this name any more.
+    pub is_gone: bool,
 }
 
 /// Reads a descriptor.
 pub fn descriptor(text: &str) -> Option<TextDescriptor<'_>> {
-    let (number, known) = match text.split_once('<') {
-        Some((number, known)) => (number, Some(known.rsplit_once('>')?.0)),
-        None => (text, None),
+    let (number, known, mark) = match text.split_once('<') {
+        Some((number, told)) => {
+            let (known, mark) = told.rsplit_once('>')?;
+            (number, Some(known), mark)
+        }
+        None => (text, None, ""),
     };
     let number = if number == "AT_FDCWD" { None } else { Some(number.parse().ok()?) };
-    Some(TextDescriptor { number, known })
+    let is_gone = mark == GONE.trim_start() || known.is_some_and(|known| known.ends_with(GONE));
+    Some(TextDescriptor { number, known, is_gone })
 }
 
 #[cfg(test)]
@@ -299,6 +308,8 @@ mod tests {
         assert_eq!(told(&format!("1 00:00:00 {whole}")).what, LineEvent::Call(whole));
         assert_eq!(told("1 00:00:00 read(0, <unfinished ...>) = ?").what, LineEvent::Unfinished("read(0,"));
         assert_eq!(told("1 00:00:00 +++ exited with 0 +++").what, LineEvent::Exit);
+        let superseded = "1 00:00:00 +++ superseded by execve in pid 72 +++";
+        assert_eq!(told(superseded).what, LineEvent::Superseded(72));
         assert_eq!(told("1 00:00:00 --- SIGINT {si_signo=SIGINT} ---").what, LineEvent::Signal);
         assert_eq!(parse("strace: Process 5 attached").unwrap(), None);
         for (wrong, said) in [
@@ -308,8 +319,6 @@ mod tests {
             ("7 1700000000.5 what", "column 16: `what` is no call"),
         ] {
             assert_eq!(parse(wrong).unwrap_err().to_string(), said);
-        let superseded = "1 00:00:00 +++ superseded by execve in pid 72 +++";
-        assert_eq!(told(superseded).what, LineEvent::Superseded(72));
         }
     }
 

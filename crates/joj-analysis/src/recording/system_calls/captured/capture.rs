@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::recording::paths::is_pseudo;
-use crate::recording::system_calls::calls::Calls;
+use crate::recording::system_calls::calls::{Calls, GONE, HeldPlace};
 use crate::recording::system_calls::links::LinksBefore;
 use crate::recording::system_calls::processes::Meaning;
 use crate::trace::header::Source;
@@ -21,6 +22,8 @@ pub struct HeldDescriptor {
     pub number: i32,
     /// What the kernel says it is: a path, `pipe:[77]`.
     pub known: String,
+    /// That path is no name of it any more. Then this directory is there, on the way to it.
+    pub nameless_below: Option<String>,
     /// `st_mode` of it.
     pub mode: u32,
     /// O_.. flags.
@@ -51,8 +54,9 @@ impl CallCapture {
         Self { started_ns, ..Self::default() }
     }
 
-    /// A thread that is there when the capture begins; `sibling`: another one of its process, told before.
-    pub fn thread(&mut self, thread: u32, sibling: Option<u32>, directory: &str) {
+    /// A thread that is there when the capture begins; `sibling`: another one of its process, told before. `directory`: its own, if that
+    /// has a name.
+    pub fn thread(&mut self, thread: u32, sibling: Option<u32>, directory: Option<&str>) {
         match sibling {
             Some(sibling) => {
                 let all = super::Sharing { files: true, directory: true, process: true };
@@ -60,7 +64,10 @@ impl CallCapture {
             }
             None => {
                 self.calls.processes.begin(thread);
-                self.calls.processes.change_directory(thread, directory);
+                match directory {
+                    Some(directory) => self.calls.processes.change_directory(thread, directory),
+                    None => self.calls.processes.lose_directory(thread),
+                }
             }
         }
     }
@@ -80,7 +87,16 @@ impl CallCapture {
             self.calls.processes.open(thread, held.number, Meaning::File(description), false, false);
             return;
         }
-        let path = held.known.strip_suffix(" (deleted)").unwrap_or(&held.known);
+        if let Some(directory) = &held.nameless_below {
+            if held.mode & S_IFMT == S_IFDIR {
+                self.calls.processes.open(thread, held.number, Meaning::Other(GONE), false, false);
+            } else {
+                let place = HeldPlace::Nameless(directory, held.bytes);
+                self.calls.hold(thread, held.number, place, held.flags, held.position);
+            }
+            return;
+        }
+        let path = held.known.as_str();
         let row = RecordedCall {
             process: self.calls.processes.process(thread),
             thread,
@@ -88,15 +104,14 @@ impl CallCapture {
             path: self.calls.output.keep(path),
             ..RecordedCall::default()
         };
-        let is_regular = held.mode & crate::recording::flags::S_IFMT == crate::recording::flags::S_IFREG;
-        let bytes = if is_regular { held.bytes } else { 0 };
-        let flags = held.mode & crate::recording::flags::S_IFMT;
+        let flags = held.mode & S_IFMT;
+        let bytes = if flags == S_IFREG { held.bytes } else { 0 };
         self.presence.told(path);
         self.calls.output.push(RecordedCall { kind: CallKind::Present, bytes, flags, ..row });
         if let Some(head) = &held.first_page {
             self.calls.output.push(first_page(row, head));
         }
-        self.calls.hold(thread, held.number, path, held.flags, held.position);
+        self.calls.hold(thread, held.number, HeldPlace::Path(path), held.flags, held.position);
     }
 
     /// An event, in whatever order.

@@ -283,7 +283,7 @@ impl CapturedCall {
 
     fn descriptor_at(&self, index: usize) -> NamedDescriptor<'static> {
         let number = low(self.arguments[index]).cast_signed();
-        NamedDescriptor { number: (number != AT_FDCWD).then_some(number), known: None }
+        NamedDescriptor { number: (number != AT_FDCWD).then_some(number), ..NamedDescriptor::default() }
     }
 
     fn text(&self, index: usize) -> Option<Cow<'_, str>> {

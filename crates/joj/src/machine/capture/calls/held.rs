@@ -1,8 +1,10 @@
 //! What was open before: threads, directories and descriptors of a process, by /proc.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -38,10 +40,31 @@ pub fn with_descendants(process: u32) -> Vec<u32> {
     found
 }
 
-/// The directory of a process.
-pub fn directory(process: &str) -> String {
-    let link = fs::read_link(format!("/proc/{process}/cwd")).unwrap_or_else(|_| PathBuf::from("/"));
-    text_of(&link)
+/// The directory of a process; `None` where that has no name any more.
+pub fn directory(process: &str) -> Option<String> {
+    let path = format!("/proc/{process}/cwd");
+    let link = fs::read_link(&path).unwrap_or_else(|_| PathBuf::from("/"));
+    let is_gone = fs::metadata(path).is_ok_and(|status| nameless_below(process, &link, &status).is_some());
+    (!is_gone).then(|| text_of(&link))
+}
+
+/// Where the kernel's path of what is open is no name of it any more: a directory on that path which is there. Something may be called
+/// `x (deleted)` as well.
+fn nameless_below(process: &str, path: &Path, open: &Metadata) -> Option<PathBuf> {
+    let name =
+        path.as_os_str().as_bytes().strip_suffix(b" (deleted)").filter(|name| name.starts_with(b"/"))?;
+    let found = |path: &Path| {
+        let mut seen = PathBuf::from(format!("/proc/{process}/root")).into_os_string();
+        seen.push(path);
+        fs::symlink_metadata(seen).ok()
+    };
+    let is_it = |now: Metadata| (now.dev(), now.ino()) == (open.dev(), open.ino());
+    if open.nlink() > 0 && found(path).is_some_and(is_it) {
+        return None;
+    }
+    let above = Path::new(OsStr::from_bytes(name)).ancestors().skip(1);
+    let there = |path: &&Path| found(path).is_some_and(|now| now.is_dir());
+    Some(above.filter(|path| path.has_root()).find(there).unwrap_or(Path::new("/")).to_owned())
 }
 
 /// Tells a capture what processes that run have open; descriptors that share a description share it in the recording.
@@ -50,7 +73,7 @@ pub fn tell_running(capture: &mut CallCapture, processes: &[u32]) {
     for &process in processes {
         for (thread, number) in threads(process).unwrap_or_default().into_iter().zip(0_u32..) {
             let sibling = (number > 0).then_some(process);
-            capture.thread(thread, sibling, &directory(&process.to_string()));
+            capture.thread(thread, sibling, directory(&process.to_string()).as_deref());
         }
         for (mut held, file) in descriptors(&process.to_string()) {
             held.same_as = known.same_as(process, &held, file);
@@ -99,7 +122,7 @@ fn is_one_description(one: KnownDescriptor, other: KnownDescriptor) -> bool {
 
 /// Tells a capture what a command has open that this process starts: what this one has, but for what execve closes.
 pub fn tell_command(capture: &mut CallCapture, process: u32, inherited: &Inherited) {
-    capture.thread(process, None, &directory("self"));
+    capture.thread(process, None, directory("self").as_deref());
     let (own, mut known) = (std::process::id(), KnownDescriptions::default());
     for (held, file) in &inherited.0 {
         let same_as = known.same_as(own, held, *file).map(|(_, number)| (process, number));
@@ -142,8 +165,9 @@ fn descriptors(process: &str) -> Vec<(HeldDescriptor, FileIdentity)> {
 
 fn descriptor(process: &str, number: i32) -> Option<(HeldDescriptor, FileIdentity)> {
     let path = format!("/proc/{process}/fd/{number}");
-    let known = text_of(&fs::read_link(&path).ok()?);
+    let link = fs::read_link(&path).ok()?;
     let status = fs::metadata(&path).ok()?;
+    let nameless_below = nameless_below(process, &link, &status).map(|directory| text_of(&directory));
     let told = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).unwrap_or_default();
     let word = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let position = word("pos:").and_then(|word| word.parse().ok()).unwrap_or(0);
@@ -157,7 +181,8 @@ fn descriptor(process: &str, number: i32) -> Option<(HeldDescriptor, FileIdentit
     };
     let held = HeldDescriptor {
         number,
-        known,
+        known: text_of(&link),
+        nameless_below,
         mode: status.mode(),
         flags,
         position,
@@ -181,7 +206,6 @@ fn first_bytes(path: &Path) -> Option<[u8; FirstPageHead::BYTES]> {
 }
 
 fn text_of(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
     paths::text_of(path.as_os_str().as_bytes()).into_owned()
 }
 
@@ -196,7 +220,7 @@ mod tests {
         let process = std::process::id();
         assert_eq!(threads(process).expect("/proc")[0], process);
         assert_eq!(with_descendants(process)[0], process);
-        assert!(directory("self").starts_with('/'));
+        assert!(directory("self").is_some_and(|directory| directory.starts_with('/')));
         let path = std::env::temp_dir().join(format!("joj-held-{process}"));
         fs::write(&path, "12345").expect("a file");
         let file = File::open(&path).expect("it");
@@ -214,5 +238,29 @@ mod tests {
         assert_eq!([is_one(copy.as_raw_fd()), is_one(other.as_raw_fd())], [true, false]);
         drop(file);
         fs::remove_file(&path).expect("it goes");
+    }
+
+    #[test]
+    fn what_is_called_so_is_told_from_what_is_deleted() {
+        let directory = std::env::temp_dir().join(format!("joj-nameless-{}", std::process::id()));
+        let below = directory.join("below");
+        fs::create_dir_all(&below).expect("a directory");
+        let told = |file: &File| {
+            let (held, _) = descriptor("self", file.as_raw_fd()).expect("it is open");
+            held.nameless_below.map(PathBuf::from)
+        };
+        let real = File::create(below.join("x (deleted)")).expect("a file");
+        let [gone, other] = ["x", "y"].map(|name| File::create(below.join(name)).expect("a file"));
+        fs::hard_link(below.join("y"), below.join("z")).expect("another name");
+        for name in ["x", "y"] {
+            fs::remove_file(below.join(name)).expect("it goes");
+        }
+        assert_eq!(
+            [told(&real), told(&gone), told(&other)],
+            [None, Some(below.clone()), Some(below.clone())]
+        );
+        fs::remove_dir_all(&below).expect("it goes");
+        assert_eq!(told(&real), Some(directory.clone()), "below what is there");
+        fs::remove_dir_all(&directory).expect("it goes");
     }
 }
