@@ -324,6 +324,8 @@ fn what_cannot_be_replayed_is_told_and_nothing_is_left() {
         (&recording, missing.as_path(), &[], "there is no directory"),
         (&recording, file.as_path(), &[], "is not a directory"),
         (&missing, scratch.as_ref(), &[], "cannot open"),
+        (&scratch.file(""), scratch.as_ref(), &[], "cannot open"),
+        (&scratch.file(""), scratch.as_ref(), &[], "is a directory"),
         (&file, scratch.as_ref(), &[], "is no saved trace"),
     ] {
         let before = scratch.names();

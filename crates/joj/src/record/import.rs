@@ -27,7 +27,7 @@ const BEGIN_BYTES: u64 = 4096;
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &RecordOptions, text: &PathBuf) -> Result<ExitCode, RecordError> {
     // The text must not be written over.
-    output_file::check_writable([text, &options.output])?;
+    output_file::check_apart([text], [&options.output])?;
     signal::install().map_err(RecordError::Signals)?;
     let input = match Input::open(text) {
         Err(InputError::Stopped(stopped)) => return Ok(was_stopped(&stopped)),

@@ -26,9 +26,7 @@ use crate::show::replay as replay_text;
 /// # Errors
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
-    output_file::check_writable(
-        std::iter::once(&options.recording).chain(&options.json).chain(&options.record),
-    )?;
+    output_file::check_apart([&options.recording], options.json.iter().chain(&options.record))?;
     signal::install().map_err(ReplayError::Signals)?;
     let Some(directory) = options.directory.as_deref() else { return Ok(wrong_usage("DIR is missing")) };
     if let Some(mode) = options.mode {

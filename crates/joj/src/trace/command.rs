@@ -37,7 +37,7 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
     let files = options.json.iter().chain(&options.html).chain(&options.picture).chain(&options.save);
     let exported = options.export.iter().map(|(_, path)| path);
     // What is read must not be written over.
-    output_file::check_writable(options.read.iter().chain(files).chain(exported))?;
+    output_file::check_apart(&options.read, files.chain(exported))?;
     let types = file_types(options.file_types.as_deref())?;
     signal::install().map_err(TraceError::Signals)?;
     let (findings, texts, exit_code) = match &options.read {

@@ -1,6 +1,7 @@
 //! Reads a saved trace row group by row group: memory holds one of them.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use joj_analysis::recording::call::RecordedCall;
@@ -58,6 +59,10 @@ impl TraceReader {
     pub fn open(path: &Path) -> Result<Self, TraceReadError> {
         let path_text = path.display().to_string();
         match File::open(path) {
+            // The system opens it, and cannot read it.
+            Ok(file) if file.metadata().is_ok_and(|status| status.is_dir()) => {
+                Err(TraceReadError::Open { path: path_text, error: io::ErrorKind::IsADirectory.into() })
+            }
             Ok(file) => Self::new(path_text, file),
             Err(error) => Err(TraceReadError::Open { path: path_text, error }),
         }

@@ -58,7 +58,7 @@ pub fn check(options: &WhatifOptions) -> Result<Option<ExitCode>, WhatifError> {
         return Ok(Some(wrong_usage("only one of --json and --markdown can go to standard output")));
     }
     let outputs = [&options.output, &options.json, &options.markdown, &options.html];
-    output_file::check_writable(outputs.into_iter().flatten().chain(&options.recording))?;
+    output_file::check_apart(&options.recording, outputs.into_iter().flatten())?;
     signal::install().map_err(ReplayError::Signals)?;
     Ok(None)
 }

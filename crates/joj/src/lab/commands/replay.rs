@@ -36,7 +36,7 @@ const REPLAY_SECONDS: f64 = 10.0;
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machines are off, their files are gone.
 pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
-    output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
+    output_file::check_apart([&options.recording], &options.json)?;
     signal::install().map_err(LabError::Signals)?;
     let volumes = volumes(&options.emulated.device, &options.emulated.filesystem);
     // What is wrong with the recording or a device is said before anything is fetched or booted.

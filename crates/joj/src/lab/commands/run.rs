@@ -93,7 +93,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     }
     signal::install().map_err(LabError::Signals)?;
     let recordings = recordings::read(&cells, &options.recordings, machine::DEVICE_BYTES)?;
-    output_file::check_writable(recordings.values().chain(&options.json))?;
+    output_file::check_apart(recordings.values(), &options.json)?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
             .map_err(|error| LabError::Directory { directory: directory.clone(), error })?;

@@ -38,7 +38,19 @@ pub enum OutputError {
 /// # Errors
 /// Where one cannot be made, or two are the same.
 pub fn check_writable<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), OutputError> {
-    let mut places: Vec<PathBuf> = Vec::new();
+    check_apart(std::iter::empty(), files)
+}
+
+/// The same, and that none is a file that is read. Whether those can be read, whoever opens them says.
+/// # Errors
+/// As [`check_writable`].
+pub fn check_apart<'a>(
+    read: impl IntoIterator<Item = &'a PathBuf>,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), OutputError> {
+    let read = read.into_iter().filter(|file| !is_stdout(file));
+    let mut places: Vec<PathBuf> =
+        read.filter_map(|file| fs::canonicalize(file).ok()).filter(|file| file.is_file()).collect();
     for file in files.into_iter().filter(|file| !is_stdout(file)) {
         let place = place(file)?;
         if places.contains(&place) {
