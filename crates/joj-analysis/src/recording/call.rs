@@ -232,6 +232,11 @@ impl RecordedCall {
         self.result < 0 && !self.kind.is_read() && !matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ELOOP)
     }
 
+    /// True for a close after which the file is open elsewhere. A replay has one descriptor for both, so it makes no such call.
+    pub fn leaves_open(&self) -> bool {
+        self.kind == CallKind::Close && self.flags & Self::STAYS_OPEN != 0
+    }
+
     /// Bytes that it moved, for a read or write.
     pub fn moved_bytes(&self) -> u64 {
         u64::try_from(self.result).unwrap_or(0)

@@ -173,10 +173,15 @@ fn not_replayed(recording: &Recording) -> BTreeMap<String, u64> {
     let facts = recording.header.recording.as_ref();
     let mut all = facts.map(|facts| facts.not_replayed.clone()).unwrap_or_default();
     let is_failed = |call: &&RecordedCall| call.kind.is_replayed() && call.fails_for_others_reasons();
-    let failed = recording.calls.iter().filter(is_failed).count() as u64;
-    if failed > 0 {
-        all.insert("calls that failed for a reason that a replay does not have".to_owned(), failed);
-    }
+    let leaves_open = |call: &&RecordedCall| call.leaves_open();
+    let mut add = |what: &str, calls: usize| {
+        if calls > 0 {
+            all.insert(what.to_owned(), calls as u64);
+        }
+    };
+    let calls = &recording.calls;
+    add("calls that failed for a reason that a replay does not have", calls.iter().filter(is_failed).count());
+    add("closes of what is open elsewhere", calls.iter().filter(leaves_open).count());
     all
 }
 

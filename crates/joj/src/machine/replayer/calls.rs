@@ -213,9 +213,6 @@ impl ReplayFiles {
                 Err(error) => -i64::from(error.raw_os_error()),
             });
         }
-        if call.flags & RecordedCall::STAYS_OPEN != 0 {
-            return None;
-        }
         // The last user closes it: a thread that still reads keeps it until then.
         let file = open.pop()?;
         drop(open);
