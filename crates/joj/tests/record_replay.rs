@@ -375,3 +375,19 @@ fn a_name_that_is_too_long_for_a_call_is_told_before_anything_is_made() {
     assert!(code == Some(1) && is_told, "{code:?} {said}");
     assert_eq!(scratch.names(), before);
 }
+
+/// Programs ask before they execute something, also what they made themselves.
+#[test]
+fn what_could_be_executed_can_be_in_a_replay() {
+    let scratch = Scratch::new("record-execute");
+    let text = r#"1 1700000000.1 access("/bin/tool", X_OK) = 0
+1 1700000000.2 open("/bin/made", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3
+1 1700000000.3 access("/bin/made", X_OK) = -1 EACCES (Permission denied)
+1 1700000000.4 fchmod(3, 0700) = 0
+1 1700000000.5 access("/bin/made", X_OK) = 0
+"#;
+    let recording = record(&scratch, "execute", text);
+    let outcome = replay(&recording, scratch.as_ref(), &["--check"]);
+    let access = &outcome["by_call"]["access"];
+    assert_eq!([&access["calls"], &access["differ"]], [2, 0], "{outcome:#}");
+}

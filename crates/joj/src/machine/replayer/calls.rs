@@ -18,13 +18,9 @@ use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, See
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::trees::{Roots, fill};
+use super::trees::{MODE, Roots, fill};
 
 pub use super::written_bytes::IoMemory;
-
-/// A file is made with these permissions, as far as umask lets it.
-const FILE_MODE: u32 = 0o666;
-const DIRECTORY_MODE: u32 = 0o777;
 
 /// No call has more room than this, unless it moved more bytes in the recording.
 const ROOM_BYTES_MAX: u64 = 64 << 20;
@@ -126,7 +122,7 @@ impl ReplayFiles {
 
     /// Makes a file without a name, with its bytes on the disk, and opens it as it was open.
     fn hold_nameless(&self, call: &RecordedCall, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
-        let (path, mode) = (&self.paths[call.path.0 as usize], Mode::from_raw_mode(FILE_MODE));
+        let (path, mode) = (&self.paths[call.path.0 as usize], Mode::from_raw_mode(MODE));
         let flags = OFlags::CLOEXEC | OFlags::RDWR;
         let file =
             rustix::fs::openat(&self.directory, path, flags | OFlags::TMPFILE, mode).or_else(|_| {
@@ -194,7 +190,7 @@ impl ReplayFiles {
     fn open(&self, call: &RecordedCall) -> Result<i64, Errno> {
         let flags = OFlags::CLOEXEC | open_flags(call.flags);
         let path = &self.paths[call.path.0 as usize];
-        let file = rustix::fs::openat(&self.directory, path, flags, Mode::from_raw_mode(FILE_MODE))?;
+        let file = rustix::fs::openat(&self.directory, path, flags, Mode::from_raw_mode(MODE))?;
         if call.description != 0 {
             self.take(call.description).push(Arc::new(file));
         }
@@ -248,7 +244,7 @@ impl ReplayFiles {
             }
             CallKind::Unlink => rustix::fs::unlinkat(directory, path, AtFlags::empty())?,
             CallKind::Rmdir => rustix::fs::unlinkat(directory, path, AtFlags::REMOVEDIR)?,
-            CallKind::Mkdir => rustix::fs::mkdirat(directory, path, Mode::from_raw_mode(DIRECTORY_MODE))?,
+            CallKind::Mkdir => rustix::fs::mkdirat(directory, path, Mode::from_raw_mode(MODE))?,
             CallKind::SetAttributes => set_attributes_at(directory, path, call.flags)?,
             CallKind::Stat => drop(rustix::fs::statat(directory, path, AtFlags::empty())?),
             CallKind::Lstat => drop(rustix::fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)?),

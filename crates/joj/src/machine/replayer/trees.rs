@@ -6,12 +6,17 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::recording::file_tree::{Entries, TreeEntry};
 use joj_analysis::recording::paths::{absolute, bytes_of, text_of};
 
 use super::written_bytes::IoMemory;
+
+/// Files and directories are made with these permissions, as far as umask lets it. Programs ask whether a file can be executed
+/// (access, X_OK). A call that failed for want of a right is not made.
+pub(super) const MODE: u32 = 0o777;
 
 /// What is written at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -61,7 +66,8 @@ pub fn make(
         let made = match entry {
             TreeEntry::Directory => fs::create_dir_all(&place).map(|()| true),
             TreeEntry::File(bytes) => {
-                File::create(&place).and_then(|file| fill(file, *bytes, &mut memory, &mut written, go_on))
+                let how = File::options().write(true).create(true).truncate(true).mode(MODE).clone();
+                how.open(&place).and_then(|file| fill(file, *bytes, &mut memory, &mut written, go_on))
             }
             TreeEntry::Symlink(target) => std::os::unix::fs::symlink(target, &place).map(|()| true),
             TreeEntry::HardLink(_) => continue,
