@@ -391,3 +391,29 @@ fn what_could_be_executed_can_be_in_a_replay() {
     let access = &outcome["by_call"]["access"];
     assert_eq!([&access["calls"], &access["differ"]], [2, 0], "{outcome:#}");
 }
+
+/// A replay has the descriptors of all recorded processes, and takes what the hard limit allows.
+#[test]
+fn a_replay_that_has_no_descriptor_left_says_how_many_it_needs() {
+    let scratch = Scratch::new("record-descriptors");
+    let opens = |process: u32| {
+        (3..153).map(move |number| {
+            format!("{process} 17000000{process}0.{number} open(\"/f\", O_RDWR|O_CREAT, 0600) = {number}\n")
+        })
+    };
+    let recording = record(&scratch, "descriptors", opens(1).chain(opens(2)).collect::<String>());
+    let limited = |limit: &str| {
+        let script = format!("ulimit {limit}; exec \"$@\"");
+        let joj = env!("CARGO_BIN_EXE_joj");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, "sh", joj, "replay", "--json", "-", "--order", "fast"]);
+        shell.arg(&recording).arg(scratch.as_ref() as &Path).output().expect("sh")
+    };
+    let before = scratch.names();
+    let (code, said) = told(&limited("-n 250"));
+    let is_told = said.contains("this process may have 250") && said.contains("`ulimit -n 364`");
+    assert!(code == Some(1) && is_told, "{code:?} {said}");
+    assert_eq!(scratch.names(), before);
+    let outcome: serde_json::Value = serde_json::from_str(&printed(&limited("-Sn 250"))).expect("JSON");
+    assert_eq!(outcome["by_call"]["open"]["differ"], 0, "{outcome:#}");
+}

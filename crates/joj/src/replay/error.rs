@@ -82,6 +82,17 @@ pub enum ReplayError {
         /// What could not be written.
         what: String,
     },
+    /// The process may not have as many files open.
+    #[error(
+        "no descriptor is left: this process may have {allowed}, and the recording's processes together need some {needed}. Raise the \
+         limit before joj runs: `ulimit -n {needed}`, which above `ulimit -Hn` takes root"
+    )]
+    Descriptors {
+        /// How many it may have.
+        allowed: u64,
+        /// How many are needed.
+        needed: usize,
+    },
     /// The system has no more threads.
     #[error(
         "cannot start a thread for each of the recording's {threads}: {error}; `ulimit -u` says how many there may be"

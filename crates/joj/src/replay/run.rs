@@ -1,6 +1,6 @@
 //! The threads of a replay, from their start to their end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::machine::replayer::trees::Roots;
 use crate::machine::replayer::turns::Turn;
 use crate::replay::error::ReplayError;
 use crate::replay::plan::Plan;
-use crate::replay::worker::{self, Shared, ThreadOutcome};
+use crate::replay::worker::{self, Lack, Shared, ThreadOutcome};
 use crate::show::text::count;
 use crate::trace::progress::ProgressLine;
 
@@ -58,8 +58,9 @@ pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayR
         .map_err(|error| ReplayError::File { path: directory.to_owned(), error })?;
     for call in plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held) {
         let held = files.hold(call, &mut |_| !signal::is_stopped());
-        held.map_err(|error| {
-            ReplayError::of_file(directory, directory.join("a file without a name"), error)
+        held.map_err(|error| match error.raw_os_error() {
+            Some(libc::EMFILE) => no_descriptor(plan),
+            _ => ReplayError::of_file(directory, directory.join("a file without a name"), error),
         })?;
     }
     let kept = |calls: &Vec<u32>| if plan.order.wakers.is_empty() { 0 } else { calls.len() };
@@ -67,12 +68,14 @@ pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayR
     let sources = Sources::of(&Place::of(directory));
     let (before, counted_before) = (Usage::now(), sources.read());
     let begin_ns = clock::shared_ns();
-    let (stop, full) = (AtomicBool::new(false), Mutex::new(None));
-    let shared = Shared { plan, files, choice, turns, stop, full, begin_ns };
+    let (stop, lack) = (AtomicBool::new(false), Mutex::new(None));
+    let shared = Shared { plan, files, choice, turns, stop, lack, begin_ns };
     let outcomes = threads(&shared)?;
     let (used, device) = (Usage::now().since(&before), sources.read().device_since(&counted_before));
-    if let Some(what) = shared.full.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        return Err(ReplayError::Full { place: directory.to_owned(), what });
+    match shared.lack.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        Some(Lack::Room(what)) => return Err(ReplayError::Full { place: directory.to_owned(), what }),
+        Some(Lack::Descriptors) => return Err(no_descriptor(plan)),
+        None => {}
     }
     if signal::is_stopped() {
         return Err(ReplayError::Stopped);
@@ -113,6 +116,33 @@ fn allow_files(needed: usize) {
 fn descriptors(calls: &[RecordedCall]) -> usize {
     let opens = |call: &&RecordedCall| matches!(call.kind, CallKind::Open | CallKind::Dup | CallKind::Held);
     OWN_DESCRIPTORS + calls.iter().filter(opens).count()
+}
+
+/// A replay has the descriptors of all recorded processes.
+fn no_descriptor(plan: &Plan) -> ReplayError {
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let needed = OWN_DESCRIPTORS + open_at_once(&plan.recording.calls);
+    ReplayError::Descriptors { allowed, needed }
+}
+
+/// How many descriptors were open at once in the recording, as a replay has them.
+fn open_at_once(calls: &[RecordedCall]) -> usize {
+    let (mut open, mut all, mut most): (HashMap<u32, usize>, usize, usize) = (HashMap::new(), 0, 0);
+    for call in calls.iter().filter(|call| call.description != 0 && call.result >= 0) {
+        let descriptors = open.entry(call.description).or_default();
+        match call.kind {
+            CallKind::Open | CallKind::Dup | CallKind::Held => {
+                (*descriptors, all) = (*descriptors + 1, all + 1)
+            }
+            CallKind::Close if !call.leaves_open() && *descriptors > 0 => {
+                (*descriptors, all) = (*descriptors - 1, all - 1);
+            }
+            CallKind::Released => all -= std::mem::take(descriptors),
+            _ => {}
+        }
+        most = most.max(all);
+    }
+    most
 }
 
 /// Ends all threads where one panics: others may wait for its calls.

@@ -20,6 +20,8 @@ const LOOK_NS: u64 = 60_000;
 const SLEEP_NS: u64 = 50_000_000;
 /// ENOSPC and EDQUOT.
 const FULL: [i64; 2] = [28, 122];
+/// EMFILE.
+const NO_DESCRIPTOR: i64 = 24;
 
 /// What all threads of a replay share.
 pub struct Shared<'a> {
@@ -33,10 +35,19 @@ pub struct Shared<'a> {
     pub turns: Vec<Turn>,
     /// Set where the replay is to end.
     pub stop: AtomicBool,
-    /// What could not be written because the disk is full.
-    pub full: Mutex<Option<String>>,
+    /// What the replay lacks, and the recorded program did not.
+    pub lack: Mutex<Option<Lack>>,
     /// [`clock::shared_ns`] at the time that is 0 in the recording.
     pub begin_ns: u64,
+}
+
+/// Why a replay ends early.
+#[derive(Debug)]
+pub enum Lack {
+    /// The disk is full: what could not be written.
+    Room(String),
+    /// No descriptor is left.
+    Descriptors,
 }
 
 /// What came of one thread.
@@ -54,6 +65,15 @@ pub struct ThreadOutcome {
     pub late_ns: Vec<u64>,
     /// How long each of its calls took, in their order.
     pub durations_ns: Vec<u64>,
+}
+
+impl Shared<'_> {
+    /// Ends the replay. The first reason is told.
+    fn end(&self, lack: Lack) {
+        let mut first = self.lack.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        first.get_or_insert(lack);
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Makes all calls of a thread.
@@ -178,9 +198,9 @@ fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome:
         let texts = &shared.plan.recording.texts;
         let path = texts.get(call.path);
         let what = if path.is_empty() { String::new() } else { format!(" of {path}") };
-        let mut full = shared.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        full.get_or_insert_with(|| format!("{}{what} of {} bytes failed", call.kind.text(), call.bytes));
-        shared.stop.store(true, Ordering::Relaxed);
+        shared.end(Lack::Room(format!("{}{what} of {} bytes failed", call.kind.text(), call.bytes)));
+    } else if -result == NO_DESCRIPTOR && call.result != result {
+        shared.end(Lack::Descriptors);
     } else if signal::is_stopped() {
         shared.stop.store(true, Ordering::Relaxed);
     }

@@ -103,14 +103,16 @@ impl ReplayFiles {
 
     /// Opens what was open before the first call. Where that fails, its calls are not made. `go_on` is asked while a file is filled.
     /// # Errors
-    /// A file without a name cannot be made or filled.
+    /// No descriptor is left, or a file without a name cannot be made or filled.
     pub fn hold(&self, call: &RecordedCall, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
         if call.holds_nameless() {
             self.hold_nameless(call, go_on)?;
         } else {
             // A directory cannot be opened for writing.
             let read_only = RecordedCall { flags: O_RDONLY, ..*call };
-            let _ = self.open(call).or_else(|_| self.open(&read_only));
+            if let Err(Errno::MFILE) = self.open(call).or_else(|_| self.open(&read_only)) {
+                return Err(Errno::MFILE.into());
+            }
         }
         if call.offset > 0
             && let Some(file) = self.take(call.description).last()
