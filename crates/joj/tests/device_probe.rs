@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
+mod record;
+mod replay;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,6 +15,9 @@ use std::time::{Duration, Instant};
 use joj_analysis::bench::io::job::IoJob;
 use joj_analysis::bench::io::probe::{JOBS, ProbeDocument};
 use joj_analysis::bench::io::way::SyncWay;
+use joj_analysis::recording::flags::{O_ACCMODE, O_APPEND, O_RDWR};
+use record::{OPEN, record_command, rows};
+use replay::Scratch;
 
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("device-probe-{name}"));
@@ -57,6 +63,40 @@ fn each_range_has_each_record_in_each_order() {
         assert_eq!(is_direct, document.notes.is_empty(), "without O_DIRECT it is said");
     }
     assert!(document.cells.iter().any(|cell| cell.key.job == IoJob::RandWrite));
+}
+
+/// Goal: a range is measured where a file has all its bytes on the disk, also one that a run does not get through.
+/// Method: joj records itself. The file is filled through a descriptor that appends, and measured through one that does not.
+#[test]
+fn a_range_is_written_as_a_whole_before_it_is_measured() {
+    const FSYNC: i64 = 13;
+    let (place, scratch) = (directory("filled"), Scratch::new("device-probe-filled"));
+    let recording = scratch.file("probe.joj");
+    let joj = env!("CARGO_BIN_EXE_joj");
+    let words =
+        ["--range-min", "1MiB", "--range-max", "2MiB", "--record", "4KiB", "--requests", "1", "--runs", "1"];
+    let mut command: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&joj, &"device", &"probe", &place];
+    command.extend(words.iter().map(|word| word as &dyn AsRef<std::ffi::OsStr>));
+    let output = record_command("ptrace", &recording, &command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (mut filling, mut written, mut synced, mut measured) = (0, 0, 0, Vec::new());
+    for row in rows(&recording) {
+        let flags = u32::try_from(row.flags).unwrap();
+        match row.code {
+            OPEN if row.result >= 0 && row.path.ends_with("/records") => {
+                if flags & O_APPEND != 0 {
+                    filling = row.description;
+                } else if flags & O_ACCMODE == O_RDWR {
+                    measured.push(synced);
+                }
+            }
+            FSYNC if row.description == filling => synced = written,
+            _ if row.is_write() && row.description == filling => written += row.result,
+            _ => {}
+        }
+    }
+    let wanted = [[1 << 20; JOBS.len()], [2 << 20; JOBS.len()]].concat();
+    assert_eq!(measured, wanted, "bytes on the disk when each run began");
 }
 
 #[test]

@@ -129,6 +129,7 @@ fn use_records(file: &mut RecordFile, key: &IoKey, order: &[u64], time_max_ns: u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::files::measured::record_file::RECORD_BYTE;
 
     /// A task in a directory of its own; what came of it, and the bytes of the file behind it.
     fn run(job: IoJob, way: SyncWay, change: impl FnOnce(&mut IoTask)) -> (IoFigures, Vec<u8>) {
@@ -170,6 +171,16 @@ mod tests {
             );
             stamps.sort_unstable();
             assert_eq!(stamps == in_order, !job.is_read(), "{job:?}: {stamps:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_finds_a_file_that_was_written_as_a_whole() {
+        for job in [IoJob::Write, IoJob::RandWrite, IoJob::Read, IoJob::RandRead] {
+            let (figures, bytes) = run(job, SyncWay::None, |task| task.records_max = 1);
+            assert_eq!(figures.unwrap().run.transactions, 1, "{job:?}");
+            let written = bytes.iter().filter(|byte| **byte == RECORD_BYTE).count();
+            assert!(written >= 65_536 - 8, "{job:?}: {written} bytes, but for the number of the record");
         }
     }
 
