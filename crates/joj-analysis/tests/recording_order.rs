@@ -241,6 +241,22 @@ fn a_write_behind_the_end_says_nothing_of_a_file_that_was_not_there_or_whose_end
     assert_eq!(after, [&left[..], &["/d/sought 700001", "/d/stat 5001"]].concat());
 }
 
+/// O_CREAT is the importer's then.
+#[test]
+fn of_a_file_whose_name_was_lost_the_first_write_tells_the_size() {
+    let mut recording = import(
+        r#"1 00:00:00.000001 open("/d/lost", O_RDWR|O_CREAT) = 3
+1 00:00:00.000002 pwrite64(3, "x", 1, 8192) = 1
+"#,
+    );
+    recording.calls[0].flags |= RecordedCall::LOST_NAME;
+    let mut tree = FileTree::default();
+    for call in &recording.calls {
+        tree.apply(call, &recording.texts);
+    }
+    assert_eq!(tree.before().get("/d/lost"), Some(&TreeEntry::File(8192)));
+}
+
 /// The link is there, and what it names is not.
 #[test]
 fn an_open_that_follows_no_link_opens_the_link() {

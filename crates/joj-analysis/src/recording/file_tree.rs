@@ -10,7 +10,7 @@
 //! there, it has the size that it says. What holds children, or was seen as one, is a directory.
 //!
 //! O_CREAT alone does not say whether a file was there. A live recording tells each that was. In others a file of which no call shows a
-//! byte was not there, wherever the first write lies.
+//! byte was not there, wherever the first write lies, but one whose name was lost.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -54,6 +54,8 @@ struct FileState {
     before: Option<(String, u64)>,
     /// It may have been there before: it was opened with O_CREAT alone.
     is_doubtful: bool,
+    /// Its name was lost, and O_CREAT is the importer's.
+    is_lost: bool,
     /// A call wrote to it, or showed where it ends: where later writes begin says nothing of its size before.
     is_sized: bool,
     /// A call gave it its size: later reads say nothing of its size before.
@@ -177,7 +179,9 @@ impl FileTree {
             let is_new =
                 call.flags & (O_EXCL | O_TRUNC) != 0 || self.missing.contains(path) || self.tells_files;
             let before = if is_new { None } else { Some((path.clone(), 0)) };
-            let file = FileState { before, is_doubtful: !is_new, ..FileState::new(TreeEntry::File(0)) };
+            let is_lost = call.flags & RecordedCall::LOST_NAME != 0;
+            let file =
+                FileState { before, is_doubtful: !is_new, is_lost, ..FileState::new(TreeEntry::File(0)) };
             self.named(path, file)
         };
         if call.flags & O_TRUNC != 0 && call.flags & O_ACCMODE != 0 && !is_unnamed {
@@ -363,7 +367,8 @@ impl FileTree {
 
     fn was_written(&mut self, file: FileIndex, at: u64, bytes: u64) {
         let state = &self.files[file.0 as usize];
-        let was_there = state.before.as_ref().is_some_and(|(_, bytes)| !state.is_doubtful || *bytes > 0);
+        let was_there =
+            state.before.as_ref().is_some_and(|(_, bytes)| !state.is_doubtful || state.is_lost || *bytes > 0);
         if was_there && !state.is_sized {
             // The first write lies within the file, or at its end.
             self.was_read(file, at);
@@ -456,7 +461,7 @@ pub fn link_target(link: &str, target: &str) -> String {
 
 impl FileState {
     fn new(entry: TreeEntry) -> Self {
-        Self { entry, before: None, is_doubtful: false, is_sized: false, is_cut: false }
+        Self { entry, before: None, is_doubtful: false, is_lost: false, is_sized: false, is_cut: false }
     }
 }
 
