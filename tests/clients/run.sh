@@ -17,7 +17,7 @@ python=/usr/bin/python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
 test) clients=(cli python) ;;
-soak) clients=(cli python better-sqlite3 node-sqlite3 go-mattn sqlite-jdbc rusqlite) ;;
+soak) clients=(cli python better-sqlite3 node-sqlite3 go-mattn sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
 *) clients=("$@") ;;
 esac
 
@@ -74,6 +74,21 @@ prepare_rusqlite() {
     need cargo gcc && install rusqlite env CARGO_TARGET_DIR="$target/clients/rusqlite/target" cargo build --release --locked &&
         worker=("$target/clients/rusqlite/target/release/waldio-client-rusqlite")
 }
+
+# build_linked NAME: waldio and SQLite inside the program, from this tree's source: what does not compile is a failure.
+build_linked() {
+    local manifest=$here/$1/Cargo.toml
+    need cargo gcc || return 1
+    cargo fetch --quiet --locked --manifest-path "$manifest" >"$work/install.log" 2>&1 || {
+        reason="its crates cannot be fetched here: $(tail -n 3 "$work/install.log" | tr '\n' ' ')"
+        return 1
+    }
+    worker=("$target/clients/$1/target/release/waldio-client-$1")
+    CARGO_TARGET_DIR=$target/clients/$1/target cargo build --quiet --release --locked --manifest-path "$manifest" ||
+        worker=(false)
+}
+prepare_rusqlite-linked() { build_linked rusqlite-linked; }
+prepare_sqlx() { build_linked sqlx; }
 
 for name in "${clients[@]}"; do
     reason=""

@@ -44,7 +44,9 @@ pub mod testing;
 #[global_allocator]
 static MEMORY: ffi::memory::WithReserve = ffi::memory::WithReserve;
 
-pub use sqlite::extension::{Registration, register, sqlite3_waldio_init, sqlite3_waldio_register_init};
+#[cfg(feature = "static-link")]
+pub use sqlite::extension::{NotRegistered, register};
+pub use sqlite::extension::{Registration, register_with, sqlite3_waldio_init, sqlite3_waldio_register_init};
 /// What the model looks into.
 #[cfg(feature = "model")]
 pub use {

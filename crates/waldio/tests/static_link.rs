@@ -1,5 +1,6 @@
 //! Goal: linked into the same program as SQLite, which then passes no function table, waldio registers and works.
-//! Method: the entry point is called with nulls, as a build with SQLITE_OMIT_LOAD_EXTENSION would.
+//! Method: the entry point is called with nulls, as a build with SQLITE_OMIT_LOAD_EXTENSION would. A wrong variable comes first, in
+//! the same test: waldio is registered once in a process.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
@@ -8,6 +9,16 @@ use libsqlite3_sys as sqlite;
 
 #[test]
 fn linked_in_without_a_function_table_it_registers_and_commits() {
+    // SAFETY: the only thread of the only test here that reads or writes variables.
+    unsafe { std::env::set_var("WALDIO_PERSIST", "flsh") };
+    let told = waldio::register().unwrap_err().to_string();
+    assert!(told.contains("auto, flush or fua"), "{told}");
+    // SAFETY: as above.
+    assert!(unsafe { sqlite::sqlite3_vfs_find(c"waldio".as_ptr()) }.is_null(), "registered all the same");
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("WALDIO_PERSIST") };
+    waldio::register().unwrap();
+    waldio::register().unwrap();
     // SAFETY: null connection, message and table are what the `static-link` feature is for.
     let code = unsafe { waldio::sqlite3_waldio_init(null_mut(), null_mut(), std::ptr::null()) };
     assert_eq!(code, sqlite::SQLITE_OK);

@@ -133,7 +133,7 @@ unsafe fn load(
         return SQLITE_ERROR;
     }
     // SAFETY: the table as above.
-    let code = unsafe { register(routines, registration) };
+    let code = unsafe { register_with(routines, registration) };
     if code != SQLITE_OK {
         return code;
     }
@@ -185,10 +185,58 @@ unsafe fn complain(api: Api, error_out: *mut *mut c_char, text: &str) {
     }
 }
 
+/// Why `register` did nothing, as a sentence.
+#[cfg(feature = "static-link")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotRegistered(String);
+
+#[cfg(feature = "static-link")]
+impl std::fmt::Display for NotRegistered {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(feature = "static-link")]
+impl std::error::Error for NotRegistered {}
+
+/// Makes waldio the default VFS of the SQLite that is linked into this program (rusqlite or sqlx with their bundled one): what is
+/// opened afterwards has it, and needs no `load_extension`. What is open already stays as it is; `PRAGMA waldio` tells of each
+/// connection. Calls after the first change nothing.
+///
+/// ```no_run
+/// # #[cfg(feature = "static-link")]
+/// waldio::register()?;
+/// // let connection = rusqlite::Connection::open("app.db")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+/// # Errors
+/// SQLite is older than 3.32, or a `WALDIO_` variable has a wrong value. Databases then work as without waldio.
+#[cfg(feature = "static-link")]
+pub fn register() -> Result<(), NotRegistered> {
+    let mut message: *mut c_char = std::ptr::null_mut();
+    // SAFETY: no connection, a place for the message; a null table means the SQLite that is linked in.
+    let code = unsafe { sqlite3_waldio_init(std::ptr::null_mut(), &raw mut message, std::ptr::null()) };
+    if code == SQLITE_OK {
+        return Ok(());
+    }
+    if message.is_null() {
+        return Err(NotRegistered(format!("SQLite does not take waldio: error {code}")));
+    }
+    // SAFETY: a terminated string of SQLite's.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    // SAFETY: the table of the SQLite that is linked in.
+    if let Some(api) = unsafe { Api::new(crate::ffi::static_table::routines()) } {
+        // SAFETY: of that library's allocator, and not used again.
+        unsafe { api.free(message.cast()) };
+    }
+    Err(NotRegistered(text))
+}
+
 /// Registers waldio with one SQLite library; does nothing but make it the default where it is registered already.
 /// # Safety
 /// `routines` is SQLite's own table, of version 3.32 at least.
-pub unsafe fn register(routines: *const sqlite3_api_routines, registration: Registration) -> c_int {
+pub unsafe fn register_with(routines: *const sqlite3_api_routines, registration: Registration) -> c_int {
     // SAFETY: the caller's promise.
     let Some(api) = (unsafe { Api::new(routines) }) else { return SQLITE_ERROR };
     // Two threads that load at once would both find it missing, and register it over itself.
@@ -197,7 +245,7 @@ pub unsafe fn register(routines: *const sqlite3_api_routines, registration: Regi
 }
 
 /// # Safety
-/// As `register`.
+/// As `register_with`.
 unsafe fn register_alone(api: Api, registration: Registration) -> c_int {
     let existing = api.vfs_find(Some(registration.name));
     let base = api.vfs_find(registration.base);

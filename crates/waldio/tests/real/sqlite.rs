@@ -231,7 +231,7 @@ impl Library {
             inline_worker: false,
         };
         // SAFETY: this library's own table, of a version later than 3.32.
-        let code = unsafe { waldio::register(self.routines(), registration) };
+        let code = unsafe { waldio::register_with(self.routines(), registration) };
         assert_eq!(code, ffi::SQLITE_OK);
     }
 

@@ -24,6 +24,6 @@ pub fn register(name: &str, base: &str, disk: Arc<dyn Disk>, options: Options, i
         inline_worker,
     };
     // SAFETY: the bundled SQLite's own table, a later version than 3.32.
-    let code = unsafe { waldio::register(bundled().routines(), registration) };
+    let code = unsafe { waldio::register_with(bundled().routines(), registration) };
     assert_eq!(code, SQLITE_OK);
 }
