@@ -18,10 +18,12 @@ build: ## libwaldio.so and joj, below target/release; debug information beside e
 	tests/install_packages.sh build
 	cargo build --release -p waldio -p joj
 	packages/separate_debug.sh $(CARGO_TARGET_DIR)/release/libwaldio.so $(CARGO_TARGET_DIR)/release/joj
+	packages/preload/build.sh $(CARGO_TARGET_DIR)/release/libwaldio-preload.so
 
 extension: ## libwaldio.so alone: needs Rust and gcc, neither clang nor libelf, and installs nothing
 	cargo build --release -p waldio
 	packages/separate_debug.sh $(CARGO_TARGET_DIR)/release/libwaldio.so
+	packages/preload/build.sh $(CARGO_TARGET_DIR)/release/libwaldio-preload.so
 
 packages: extension ## what people install, below target/packages: the Python wheel, with checksums
 	rm -rf $(CARGO_TARGET_DIR)/packages

@@ -141,6 +141,7 @@ test)
     suite sql sql/run.sh
     suite debug packages/test_separate_debug.sh
     suite wheel packages/python/test_wheel.py
+    suite preload packages/preload/test_preload.py
     suite clients tests/clients/run.sh test
     finish tcl
     finish lab

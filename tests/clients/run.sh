@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Real clients of waldio: each is killed in the middle of its commits and counted (driver.py).
 #
-#   run.sh test            the sqlite3 shell and Debian's Python
+#   run.sh test            the sqlite3 shell and Debian's Python, also by LD_PRELOAD
 #   run.sh soak            these and the ones that come from npm, Go, Maven and crates.io
 #   run.sh NAME...         the clients named
 #
@@ -16,8 +16,8 @@ python=/usr/bin/python3
 [[ -x $python ]] || python=python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
-test) clients=(cli python) ;;
-soak) clients=(cli python better-sqlite3 node-sqlite3 go-mattn sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
+test) clients=(cli python preload) ;;
+soak) clients=(cli python preload better-sqlite3 node-sqlite3 go-mattn sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
 *) clients=("$@") ;;
 esac
 
@@ -75,6 +75,12 @@ prepare_rusqlite() {
         worker=("$target/clients/rusqlite/target/release/waldio-client-rusqlite")
 }
 
+prepare_preload() {
+    need cc "$python" || return 1
+    mkdir "$work/beside" && cp "$library" "$work/beside/libwaldio.so"
+    "$here/../../packages/preload/build.sh" "$work/beside/libwaldio-preload.so" &&
+        worker=("$python" "$here/preload/worker.py" "$work/beside/libwaldio-preload.so")
+}
 # build_linked NAME: waldio and SQLite inside the program, from this tree's source: what does not compile is a failure.
 build_linked() {
     local manifest=$here/$1/Cargo.toml
