@@ -163,6 +163,7 @@ soak)
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite asan tests/sanitizers.sh address
     suite tsan tests/sanitizers.sh thread
+    suite go packages/go/test_module.sh
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh
     prepared

@@ -17,7 +17,7 @@ python=/usr/bin/python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
 test) clients=(cli python preload) ;;
-soak) clients=(cli python preload better-sqlite3 node-sqlite3 go-mattn sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
+soak) clients=(cli python preload better-sqlite3 node-sqlite3 go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
 *) clients=("$@") ;;
 esac
 
@@ -64,6 +64,11 @@ prepare_node-sqlite3() {
 prepare_go-mattn() {
     need go gcc && install go-mattn env CGO_ENABLED=1 go build -mod=readonly -o worker . &&
         worker=("$target/clients/go-mattn/worker")
+}
+prepare_go-waldio() {
+    need go gcc || return 1
+    "$here/../../packages/go/build_module.sh" "$target/clients/go-module" "$library" &&
+        install go-waldio env CGO_ENABLED=1 go build -mod=readonly -o worker . && worker=("$target/clients/go-waldio/worker")
 }
 prepare_sqlite-jdbc() {
     need java javac mvn &&
