@@ -167,6 +167,7 @@ soak)
     suite go packages/go/test_module.sh
     suite npm packages/npm/test_npm.py soak
     suite clients tests/clients/run.sh soak
+    suite frameworks packages/python/test_frameworks.py
     suite fuzz tests/fuzz.sh
     prepared
     suite tcl tests/tcl/run.py soak

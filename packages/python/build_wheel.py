@@ -56,9 +56,10 @@ def contents(library):
     tag, number = f"py3-none-{platform(library)}", version()
     info = f"waldio-{number}.dist-info"
     files = {}
-    for path in sorted((HERE / "waldio").iterdir()):
+    for path in [HERE / "_waldio_autoload.py", *sorted((HERE / "waldio").rglob("*"))]:
         if path.suffix == ".py" or path.name == "py.typed":
-            files[f"waldio/{path.name}"] = path.read_bytes().replace(b"@VERSION@", number.encode())
+            name = path.relative_to(HERE).as_posix()
+            files[name] = path.read_bytes().replace(b"@VERSION@", number.encode())
     files["waldio/libwaldio.so"] = library.read_bytes()
     for name in ("LICENSE-APACHE", "LICENSE-MIT"):
         files[f"{info}/licenses/{name}"] = (ROOT / name).read_bytes()

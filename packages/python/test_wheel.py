@@ -100,6 +100,56 @@ PROMISES = {
         else:
             assert "register()" in refused(waldio.NotActiveError, waldio.load, sqlite3.connect(":memory:"))
     """,
+    "with_autoload_every_program_has_it": """
+        import subprocess, sys
+        def python(*arguments, **variables):
+            result = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env={**os.environ, **variables})
+            assert result.returncode == 0, result.stderr
+            return result.stdout.strip(), result.stderr.strip()
+        program = (
+            "import sqlite3; db = sqlite3.connect('app.db'); db.execute('PRAGMA journal_mode=WAL'); "
+            "db.execute('CREATE TABLE IF NOT EXISTS t(a)'); print(*db.execute('PRAGMA waldio'))"
+        )
+        assert python("-m", "waldio", "autoload", "state") == ("off", "")
+        assert python("-c", program) == ("", "")
+        told, _ = python("-m", "waldio", "autoload", "on")
+        try:
+            assert told.startswith("on: "), told
+            out, said = python("-c", program)
+            assert out.startswith("('active:") and said == "", (out, said)
+            assert python("-c", program, WALDIO_AUTOLOAD="off") == ("", "")
+            for first in ["import waldio", "from waldio import connect", "import sqlite3, waldio"]:
+                out, said = python("-c", f"{first}; {program}")
+                assert out.startswith("('active:") and said == "", (first, out, said)
+            # The program goes on, and is told.
+            out, said = python("-c", program, WALDIO_PERSIST="flsh")
+            assert out == "" and "not active in this program" in said and "auto, flush or fua" in said, (out, said)
+            # Who does not import sqlite3 pays nothing.
+            out, _ = python("-c", "import sys; print('waldio' in sys.modules, '_sqlite3' in sys.modules)")
+            assert out == "False False", out
+            out, _ = python("-c", "import sqlite3, inspect; print(inspect.getsource(sqlite3)[:1], sqlite3.__loader__.__class__.__name__)")
+            assert out.endswith("SourceFileLoader"), out
+            # The package has gone, and the file that asks for it has not.
+            os.rename(os.path.join(os.path.dirname(told[4:]), "_waldio_autoload.py"), "kept")
+            try:
+                _, said = python("-B", "-c", "pass")
+                assert "waldio is not installed any more" in said, said
+            finally:
+                os.rename("kept", os.path.join(os.path.dirname(told[4:]), "_waldio_autoload.py"))
+        finally:
+            assert python("-m", "waldio", "autoload", "off") == ("off", "")
+        assert python("-c", program) == ("", "")
+    """,
+    "settle_is_for_connections_that_others_open": """
+        waldio.register()
+        db = sqlite3.connect("app.db")
+        waldio.settle(db.cursor(), "bounded")
+        assert "COMMIT does not wait" in waldio.state(db)
+        waldio.settle(sqlite3.connect("full.db").cursor())
+        assert "memory" in refused(waldio.NotActiveError, waldio.settle, sqlite3.connect(":memory:").cursor(), "full", "memory")
+        refused(sqlite3.OperationalError, waldio.settle, db.cursor(), "always")
+        refused(ValueError, waldio.settle, db.cursor(), "full; DROP TABLE t")
+    """,
     "a_wrong_variable_is_an_error": """
         os.environ["WALDIO_PERSIST"] = "flsh"
         assert "auto, flush or fua" in refused(sqlite3.OperationalError, waldio.register)
@@ -207,6 +257,10 @@ for number, python in enumerate(pythons()):
 if __name__ == "__main__":
     if not LIBRARY.is_file():
         sys.exit(f"{LIBRARY} is not there: make extension")
+    # As `make packages` has it: packing its debug information takes seconds.
+    small = tempfile.TemporaryDirectory(dir=PLACE)
+    subprocess.run(["strip", "-o", f"{small.name}/libwaldio.so", LIBRARY], check=True)
+    LIBRARY = pathlib.Path(small.name, "libwaldio.so")
     outcome = unittest.main(exit=False, verbosity=1).result
     failed = len(outcome.failures) + len(outcome.errors)
     for _, reason in outcome.skipped:

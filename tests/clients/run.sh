@@ -17,7 +17,7 @@ python=/usr/bin/python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
 test) clients=(cli python preload) ;;
-soak) clients=(cli python preload better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
+soak) clients=(cli python preload sqlalchemy aiosqlite django datasette better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
 *) clients=("$@") ;;
 esac
 
@@ -86,6 +86,19 @@ prepare_preload() {
     "$here/../../packages/preload/build.sh" "$work/beside/libwaldio-preload.so" &&
         worker=("$python" "$here/preload/worker.py" "$work/beside/libwaldio-preload.so")
 }
+# prepare_framework NAME: a Python framework from PyPI with the wheel, in an environment that all of them share.
+prepare_framework() {
+    need "$python" && install frameworks sh -c '"$0" -m venv venv && venv/bin/pip install -q -r requirements.txt' "$python" ||
+        return 1
+    local wheel venv=$target/clients/frameworks/venv
+    wheel=$("$python" "$here/../../packages/python/build_wheel.py" "$library" "$target/clients/frameworks") &&
+        "$venv/bin/pip" install -q --no-index --force-reinstall "$wheel" >/dev/null &&
+        worker=("$venv/bin/python" "$target/clients/frameworks/with_$1.py")
+}
+prepare_sqlalchemy() { prepare_framework sqlalchemy; }
+prepare_aiosqlite() { prepare_framework aiosqlite; }
+prepare_django() { prepare_framework django; }
+prepare_datasette() { prepare_framework datasette; }
 # with_waldio NAME: npm's package waldio in that client's folder, from its files.
 with_waldio() {
     "$here/../../packages/npm/build_npm.py" "$target/clients/$1/packages" "$library" >/dev/null &&

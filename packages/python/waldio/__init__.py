@@ -4,8 +4,9 @@
     connection = waldio.connect("app.db")
 
 `connect` opens a database and raises where waldio does not take care of its commits. `register` is for frameworks that open their
-connections themselves: what the process opens after it has waldio. `load` is for a connection of your own. See docs/usage.md of
-the project for what a COMMIT is worth with each option.
+connections themselves: what the process opens after it has waldio. `load` is for a connection of your own. waldio.sqlalchemy,
+waldio.django and waldio.datasette are for these frameworks. See docs/usage.md of the project for what a COMMIT is worth with each
+option.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sqlite3
+import sys
 import threading
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["NotActiveError", "connect", "load", "loadable_path", "register", "state"]
+__all__ = ["NotActiveError", "connect", "load", "loadable_path", "register", "settle", "state"]
 __version__ = "@VERSION@"
 
 #: What waldio itself takes, without `waldio_` in front; everything else goes to sqlite3.connect.
@@ -102,8 +104,37 @@ def _load_past_python() -> None:
 
 def state(connection: sqlite3.Connection) -> str:
     """One word and a sentence: `active: ..`, `waiting: ..` (no log open yet), `inactive: ..`, `failed: ..`."""
-    row = connection.execute("PRAGMA waldio").fetchone()
+    return _told(connection.execute("PRAGMA waldio").fetchone())
+
+
+def _told(row: Any) -> str:
+    """What `PRAGMA waldio` gave. SQLite alone does not know it."""
     return row[0] if row else "inactive: this connection goes past waldio: its URI says so, or it was opened before waldio was loaded"
+
+
+def settle(cursor: Any, durability: str = "full", name: str = "") -> None:
+    """Brings a connection that a framework has opened into WAL mode, and raises NotActiveError where waldio does not take care of it.
+
+    `cursor`: of that connection, outside of a transaction. `durability`: as for connect. `name`: the database's, for the message.
+    """
+    if durability != "full":
+        if not durability.isalpha():
+            raise ValueError(f"durability is full, bounded or normal, not {durability!r}")
+        cursor.execute(f"PRAGMA waldio_durability={durability}")
+    _open_log(cursor, durability == "full", name)
+
+
+def _open_log(cursor: Any, is_full: bool, name: str) -> None:
+    statements = ["PRAGMA journal_mode=WAL"] + ["PRAGMA synchronous=FULL"] * is_full
+    # The last one opens the log of a database that had this mode already.
+    for sql in [*statements, "SELECT count(*) FROM sqlite_master"]:
+        cursor.execute(sql)
+        if cursor.description:
+            cursor.fetchone()
+    cursor.execute("PRAGMA waldio")
+    told = _told(cursor.fetchone())
+    if not told.startswith("active:"):
+        raise NotActiveError(f"{name}: {told}")
 
 
 def connect(
@@ -132,14 +163,7 @@ def connect(
     parameters = "&".join(f"waldio_{option}={quote(_text(value))}" for option, value in own.items())
     connection = sqlite3.connect(f"{name}{'&' if '?' in name else '?'}{parameters}", uri=True, **options)
     try:
-        connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        if durability == "full":
-            connection.execute("PRAGMA synchronous=FULL")
-        # Opens the log of a database that had this mode already.
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        told = state(connection)
-        if not told.startswith("active:"):
-            raise NotActiveError(f"{database}: {told}")
+        _open_log(connection.cursor(), durability == "full", str(database))
     except BaseException:
         connection.close()
         raise
@@ -149,3 +173,8 @@ def connect(
 def _text(value: Any) -> str:
     """An option's value as waldio has it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+# `python -m waldio autoload on`, and a program that imported sqlite3.
+if "_waldio_autoload" in sys.modules and os.environ.get("WALDIO_AUTOLOAD") != "off":
+    sys.modules["_waldio_autoload"].register(sys.modules[__name__])
