@@ -25,10 +25,8 @@ extension: ## libwaldio.so alone: needs Rust and gcc, neither clang nor libelf, 
 	packages/separate_debug.sh $(CARGO_TARGET_DIR)/release/libwaldio.so
 	packages/preload/build.sh $(CARGO_TARGET_DIR)/release/libwaldio-preload.so
 
-packages: extension ## what people install, below target/packages: the Python wheel, with checksums
-	rm -rf $(CARGO_TARGET_DIR)/packages
-	packages/python/build_wheel.py $(CARGO_TARGET_DIR)/release/libwaldio.so $(CARGO_TARGET_DIR)/packages
-	cd $(CARGO_TARGET_DIR)/packages && sha256sum -- * >SHA256SUMS
+packages: build ## what people install, below target/packages: wheels, npm, Go, crates, debs, tarballs, checksums
+	packages/build.sh $(CARGO_TARGET_DIR)/release $(CARGO_TARGET_DIR)/packages
 
 bench: build ## measure what a durable commit costs on the disk of DIR (default: here); ARGS= for joj bench
 	$(CARGO_TARGET_DIR)/release/joj bench $(DIR) $(ARGS)

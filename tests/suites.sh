@@ -143,6 +143,7 @@ test)
     suite wheel packages/python/test_wheel.py
     suite preload packages/preload/test_preload.py
     suite npm packages/npm/test_npm.py test
+    suite archives packages/system/test_archives.py test
     suite clients tests/clients/run.sh test
     finish tcl
     finish lab
@@ -166,6 +167,7 @@ soak)
     suite tsan tests/sanitizers.sh thread
     suite go packages/go/test_module.sh
     suite npm packages/npm/test_npm.py soak
+    suite archives packages/system/test_archives.py soak
     suite clients tests/clients/run.sh soak
     suite frameworks packages/python/test_frameworks.py
     suite fuzz tests/fuzz.sh
