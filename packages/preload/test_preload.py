@@ -54,10 +54,13 @@ int plugin(const char *name) {
 """
 #: Opens a database by each of the libraries that it is given, before each its name.
 HOST = """
+#define _GNU_SOURCE
 #include <dlfcn.h>
 int main(int count, char **arguments) {
     for (int i = 1; i + 1 < count; i += 2) {
-        int (*plugin)(const char *) = dlsym(dlopen(arguments[i], RTLD_NOW | RTLD_LOCAL), "plugin");
+        void *library = dlopen(arguments[i], RTLD_NOW | RTLD_LOCAL);
+        int (*plugin)(const char *) = library ? dlsym(library, "plugin") : 0;
+        if (!plugin) return 9;
         int code = plugin(arguments[i + 1]);
         if (code) return code;
     }
@@ -182,6 +185,23 @@ class Preloaded(unittest.TestCase):
         host = self.compiled(HOST, "linked", "-Wl,--no-as-needed", "-lsqlite3", "-ldl")
         _, said = self.run_in(host, "./second.so", "third.db", WALDIO_PRELOAD="verbose")
         self.assertRegex(said, r"^waldio-preload: waldio is loaded into /.*libsqlite3.so.0\n$")
+
+    def test_a_library_that_is_bound_to_itself_has_it(self):
+        """As PHP loads its extensions: with RTLD_DEEPBIND their calls go past us."""
+        host = self.compiled(HOST.replace("RTLD_LOCAL", "RTLD_DEEPBIND"), "host", "-ldl")
+        asks = "SELECT count(*) FROM pragma_module_list WHERE name = 'waldio_status'"
+        plugin = PLUGIN.replace("CREATE TABLE t(a); INSERT INTO t VALUES(1)", f"CREATE TABLE t AS {asks}")
+        self.assertIn(asks, plugin)
+        self.compiled(plugin, "asks.so", "-shared", "-fPIC", "-lsqlite3")
+        _, said = self.run_in(host, "./asks.so", "app.db", WALDIO_PRELOAD="verbose")
+        self.assertRegex(said, r"^waldio-preload: waldio is loaded into /.*libsqlite3.so.0\n$")
+        self.assertEqual(self.shell("app.db", "SELECT * FROM t")[0], "1\n")
+
+    def test_a_library_is_found_where_the_program_says(self):
+        """A bare name is looked for where the caller's own header says, which may not become ours."""
+        self.compiled("int plugin(const char *name) { return name[0] != 'x'; }", "libhere.so", "-shared", "-fPIC")
+        host = self.compiled(HOST, "host", "-ldl", "-Wl,-rpath,$ORIGIN")
+        self.run_in(host, "libhere.so", "x")
 
     def test_other_programs_notice_nothing(self):
         self.shell("app.db", self.WAL)

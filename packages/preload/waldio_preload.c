@@ -13,6 +13,10 @@
  *     - a database was opened past it (vfs=unix, waldio=off), or had a rollback journal when it was closed;
  *     - somebody opens a NAME-wal as SQLite does, and is not the SQLite that has waldio: a copy inside the program.
  *
+ * PHP loads its extensions with RTLD_DEEPBIND: they and the SQLite that they need see themselves first, and never come here. So where
+ * a library is loaded in this way and has a SQLite below it, that gets waldio at once. What was opened past it, or has a rollback
+ * journal, is not noticed there.
+ *
  * WALDIO_PRELOAD=verbose says as well where it is loaded. A program that is linked statically knows no LD_PRELOAD: no word then.
  *
  * Tables of functions that SQLite hands to extensions lead here, too, also waldio's own: hence the recursive lock. Only one SQLite
@@ -252,3 +256,20 @@ static mode_t mode_of(int flags, va_list values) {
 
 OPENS(open)
 OPENS(open64)
+
+/* The caller's own address decides where a bare name is looked for: hence a jump (which -O2 makes of the last line), no call. */
+EXPORTED void *dlopen(const char *name, int flags) {
+    static void *(*next)(const char *, int);
+    void *(*known)(const char *, int) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+    if (known == NULL) {
+        known = dlsym(RTLD_NEXT, "dlopen");
+        __atomic_store_n(&next, known, __ATOMIC_RELAXED);
+    }
+    if ((flags & RTLD_DEEPBIND) != 0 && name != NULL && strchr(name, '/') != NULL) {
+        void *handle = known(name, flags);
+        void *function = handle != NULL ? dlsym(handle, "sqlite3_open_v2") : NULL;
+        if (function != NULL && base_of(function) != base_of((const void *)&sqlites)) prepare(function, function);
+        return handle;
+    }
+    return known(name, flags);
+}

@@ -17,7 +17,7 @@ python=/usr/bin/python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
 test) clients=(cli python preload) ;;
-soak) clients=(cli python preload sqlalchemy aiosqlite django datasette better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
+soak) clients=(cli python preload perl php sqlalchemy aiosqlite django datasette better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
 *) clients=("$@") ;;
 esac
 
@@ -80,11 +80,26 @@ prepare_rusqlite() {
         worker=("$target/clients/rusqlite/target/release/waldio-client-rusqlite")
 }
 
-prepare_preload() {
-    need cc "$python" || return 1
-    mkdir "$work/beside" && cp "$library" "$work/beside/libwaldio.so"
-    "$here/../../packages/preload/build.sh" "$work/beside/libwaldio-preload.so" &&
-        worker=("$python" "$here/preload/worker.py" "$work/beside/libwaldio-preload.so")
+# preloaded WORKER...: a program that is given libwaldio-preload.so first.
+preloaded() {
+    local beside=$work/beside
+    need cc || return 1
+    mkdir -p "$beside" && cp "$library" "$beside/libwaldio.so" &&
+        "$here/../../packages/preload/build.sh" "$beside/libwaldio-preload.so" && worker=("$@" "$beside/libwaldio-preload.so")
+}
+prepare_preload() { need "$python" && preloaded "$python" "$here/preload/worker.py"; }
+prepare_perl() {
+    need perl || return 1
+    perl -MDBD::SQLite -e1 2>/dev/null || { reason="DBD::SQLite is missing (package libdbd-sqlite3-perl)"; return 1; }
+    preloaded perl "$here/perl/worker.pl"
+}
+prepare_php() {
+    need php || return 1
+    php -r 'exit((int)!(extension_loaded("pdo_sqlite") && extension_loaded("pcntl")));' || {
+        reason="PHP has no pdo_sqlite or no pcntl (packages php-cli and php-sqlite3)"
+        return 1
+    }
+    preloaded php "$here/php/worker.php"
 }
 # prepare_framework NAME: a Python framework from PyPI with the wheel, in an environment that all of them share.
 prepare_framework() {
