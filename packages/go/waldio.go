@@ -14,6 +14,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"sync"
@@ -134,12 +135,10 @@ func firstValue(connection *sqlite3.SQLiteConn, query string) (driver.Value, err
 		return nil, nil
 	}
 	values := make([]driver.Value, len(columns))
-	if err := rows.Next(values); err != nil {
-		// io.EOF: no row. SQLite's own errors come here as well.
-		if _, isSqlites := err.(sqlite3.Error); isSqlites {
-			return nil, err
-		}
+	if err := rows.Next(values); errors.Is(err, io.EOF) {
 		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	return values[0], nil
 }

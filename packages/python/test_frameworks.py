@@ -104,6 +104,13 @@ PROMISES = {
             response = await app.client.get("/app/t.json?_shape=array")
             assert response.json()[0]["a"] == 7, response.text
         asyncio.run(ask())
+        # Nothing was changed: its journal mode neither, as of a database that is served to be read only.
+        db.execute("CREATE TABLE u(a)")
+        assert db.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+        reader = Datasette(["app.db"], plugins_dir="plugins")
+        async def read():
+            assert (await reader.client.get("/app/t.json?_shape=array")).json()[0]["a"] == 7
+        asyncio.run(read())
         assert any(plugin["name"] == "with_waldio.py" for plugin in app._plugins(all=True))
     """,
 }

@@ -25,12 +25,20 @@ def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
     main = next((row for row in conn.execute("PRAGMA database_list") if row[1] == "main"), None)
     if main is None or not main[2]:
         return
+    if _may_write(conn):
+        waldio.settle(conn.cursor(), "full", database)
+
+
+def _may_write(conn: sqlite3.Connection) -> bool:
+    """SQLite begins a transaction for writing in any case; what is to be written here is taken back."""
+    conn.execute("BEGIN IMMEDIATE")
     try:
-        # Nothing is written where it is so already; of a database that is open for reading only the version cannot be set.
         version = conn.execute("PRAGMA user_version").fetchone()[0]
         conn.execute(f"PRAGMA user_version={version}")
     except sqlite3.OperationalError as error:
         if "readonly" in str(error):
-            return
+            return False
         raise
-    waldio.settle(conn.cursor(), "full", database)
+    finally:
+        conn.execute("ROLLBACK")
+    return True
