@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Real clients of waldio: each is killed in the middle of its commits and counted (driver.py).
 #
-#   run.sh test            the sqlite3 shell and Debian's Python, also by LD_PRELOAD
-#   run.sh soak            these and the ones that come from npm, Go, Maven and crates.io
+#   run.sh test            the sqlite3 shell and Debian's Python, this one also by LD_PRELOAD
+#   run.sh soak            these, Perl and PHP, and the ones that come from PyPI, npm, Go, Maven and crates.io
 #   run.sh NAME...         the clients named
 #
 # Packages are installed by their own tools into target/clients, at the versions pinned in each folder. A client whose
