@@ -137,7 +137,7 @@ fn is_there(words: &[String]) -> Result<(), String> {
         ("cargo", Some("test")) => {
             values(&words, "-p").into_iter().try_for_each(|package| has_test(package, arguments))
         }
-        ("cargo", Some("build")) => {
+        ("cargo", Some("build" | "publish")) => {
             values(&words, "-p").into_iter().try_for_each(|package| has_test(package, &[]))
         }
         ("cargo", Some("fmt" | "install")) => Ok(()),
