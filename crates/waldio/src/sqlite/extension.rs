@@ -204,11 +204,9 @@ impl std::error::Error for NotRegistered {}
 /// opened afterwards has it, and needs no `load_extension`. What is open already stays as it is; `PRAGMA waldio` tells of each
 /// connection. Calls after the first change nothing.
 ///
-/// ```no_run
-/// # #[cfg(feature = "static-link")]
+/// ```text
 /// waldio::register()?;
-/// // let connection = rusqlite::Connection::open("app.db")?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let connection = rusqlite::Connection::open("app.db")?;
 /// ```
 /// # Errors
 /// SQLite is older than 3.32, or a `WALDIO_` variable has a wrong value. Databases then work as without waldio.
