@@ -16,8 +16,7 @@
 //! image        what a guest boots from
 //! shipped      plans, devices and papers' tables: compiled in, or the user's
 //! guest        what runs in the emulated machine
-//! crash_job    what the host tells the guest about crash states;  replay_job: about replays;  exec_job: about a command;
-//!              job: about the cells of a plan
+//! jobs         what the host tells the guest about crash states, replays and commands;  job: about the cells of a plan
 //! ```
 //!
 //! A file uses only files below it.
@@ -34,7 +33,5 @@ pub mod error;
 pub mod image;
 pub mod shipped;
 pub mod guest;
-pub mod crash_job;
-pub mod replay_job;
-pub mod exec_job;
+pub mod jobs;
 pub mod job;

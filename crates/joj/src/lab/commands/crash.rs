@@ -13,10 +13,10 @@ use joj_analysis::lab::crash::{
 use crate::bench::progress::Progress;
 use crate::command_line::lab::crash::CrashOptions;
 use crate::lab::commands::error::{CrashUsage, LabError};
-use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
+use crate::lab::jobs::crash::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
 use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::work::crash::CrashWork;

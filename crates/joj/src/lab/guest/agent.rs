@@ -10,15 +10,15 @@ use joj_analysis::recording::whatif::outcome::WhatifResult;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
-use crate::lab::exec_job::{EXEC_JOB_FILE, ExecJob};
+use crate::lab::guest::command::exec::Executor;
 use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::exec::Executor;
 use crate::lab::guest::measure::Measurer;
 use crate::lab::guest::replay::Replayer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
-use crate::lab::replay_job::{REPLAY_JOB_FILE, ReplayCommand, ReplayJob};
+use crate::lab::jobs::crash::{CRASH_JOB_FILE, CrashJob};
+use crate::lab::jobs::exec::{EXEC_JOB_FILE, ExecJob};
+use crate::lab::jobs::replay::{REPLAY_JOB_FILE, ReplayCommand, ReplayJob};
 use crate::machine::qemu::guest_kernel;
 
 /// Does what the host left in the shared directory; never comes back to the kernel, which would panic.

@@ -19,12 +19,12 @@ use crate::bench::ask::Asker;
 use crate::bench::worker::crash::checker::{CrashCheckTask, CrashChecked};
 use crate::bench::worker::crash::writer::{CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten};
 use crate::bench::worker::libraries::Libraries;
-use crate::lab::crash_job::{CrashJob, Unit, UnitReport, is_recorded};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::{Recording, record};
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::{LabVolume, guest_path};
+use crate::lab::jobs::crash::{CrashJob, Unit, UnitReport, is_recorded};
 use crate::machine::proc::worker_process::Workers;
 
 /// Choices of what a cut keeps, of which one is taken: none, all, and six that are neither.

@@ -5,7 +5,7 @@
 //! crash       crash states: a cut, the device as it leaves it, recovery, a verdict
 //! recording   what is to be cut: the log of a device while a writer commits on it
 //! measure     one cell: device, filesystem, transactions, and the same again with a trace
-//! replay      a recording, replayed on device and filesystem;  exec: a command of the host's, with host_files, followed_links
+//! replay      a recording, replayed on device and filesystem;  command: commands of the host's
 //! stand       device and filesystem to measure on, set up at the begin of a second
 //! volume      the filesystem: made, mounted, unmounted
 //! emulated    the device: a thread that serves it, and the kernel as its client
@@ -17,9 +17,7 @@ mod crash;
 mod recording;
 mod measure;
 mod replay;
-mod exec;
-mod host_files;
-mod followed_links;
+mod command;
 mod stand;
 mod volume;
 mod emulated;

@@ -15,12 +15,12 @@ use joj_device::request_log::{LoggedRequest, RequestSink, TextLog, read_text};
 use joj_device::store::Store;
 
 use crate::bench::worker::crash::writer::CrashWritten;
-use crate::lab::crash_job::{RecordedEvents, recording_file};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::align;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::LabVolume;
+use crate::lab::jobs::crash::{RecordedEvents, recording_file};
 
 /// A log, from the moment on at which the empty table was durable.
 #[derive(Debug)]

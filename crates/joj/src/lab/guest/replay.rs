@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::{LabVolume, Setting, guest_path, named_recording};
-use crate::lab::replay_job::{RECORDING_FILE, ReplayCommand, ReplayJob};
+use crate::lab::jobs::replay::{RECORDING_FILE, ReplayCommand, ReplayJob};
 
 /// The recording in the guest's memory: reading it from the shared directory takes the other machine's time.
 const RECORDING: &str = "/tmp/recording.joj";

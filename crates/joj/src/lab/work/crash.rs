@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::lab::crash_job::{
-    CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file,
-};
 use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
+use crate::lab::jobs::crash::{
+    CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file,
+};
 
 /// What guests need to know, and what they do not.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ fn exchange(cell: usize, from: &Path, to: &Path) -> Result<(), ShareError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::crash_job::RECORDINGS_DIRECTORY;
+    use crate::lab::jobs::crash::RECORDINGS_DIRECTORY;
 
     #[test]
     fn a_recording_that_could_not_be_copied_whole_is_none() {

@@ -3,9 +3,9 @@
 use joj_analysis::lab::exec_result::CommandRun;
 
 use crate::lab::error::ShareError;
-use crate::lab::exec_job::{EXEC_JOB_FILE, ExecJob};
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
+use crate::lab::jobs::exec::{EXEC_JOB_FILE, ExecJob};
 
 /// What guests need to know.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
-use crate::lab::replay_job::{RECORDING_FILE, REPLAY_JOB_FILE, ReplayJob};
+use crate::lab::jobs::replay::{RECORDING_FILE, REPLAY_JOB_FILE, ReplayJob};
 
 /// What guests need to know, and the recording. `R`: what the job's command gives.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use joj_analysis::bench::run::DeviceDelta;
 use joj_analysis::lab::exec_result::CommandRun;
 
-use crate::lab::exec_job::{ExecJob, taken_file};
+use crate::lab::guest::command::host_files::{HostFiles, HostRequests, below_root};
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::host_files::{HostFiles, HostRequests, below_root};
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::guest_path;
+use crate::lab::jobs::exec::{ExecJob, taken_file};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::place::Place;
 use crate::machine::proc::clock::shared_ns;

@@ -17,8 +17,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
+use crate::lab::guest::command::followed_links::FollowedLinks;
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::followed_links::FollowedLinks;
 use crate::lab::job::{HOST_TAG, guest_path};
 use crate::machine::qemu::guest_kernel;
 use crate::machine::qemu::opened_files::OpenedFiles;
