@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
+use serde::{Deserialize, Serialize};
+
 use super::image::{Patch, SECTORS_PER_BLOCK};
 use crate::log_writes::{LogEntry, LogReader};
 use crate::number::{index, size};
@@ -12,7 +14,7 @@ use crate::request_log::LoggedRequest;
 use crate::store::Store;
 
 /// A moment of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// Entries that were done, from the first on; a flush among them holds.
     pub completed: usize,

@@ -1,8 +1,10 @@
 //! What a power cut may leave: from a log with data, images of the device at any moment.
 //!
 //! ```text
+//! plan      the states that are worth to be looked at: all of a short log, a sample of a long one
 //! moments   the times of the cuts, by chance: uniform over requests
 //! history   the log in memory -> which writes a cut at a moment may take -> here: states, and picks of what survives
+//! missing   which writes are gone
 //! image     the device after a cut, as what differs from the image that its log began with
 //! ```
 //!
@@ -10,20 +12,23 @@
 //! each block (or each sector, torn) is there or not, on its own, but a newer one without an older one only as a whole.
 //! 3. the same seed gives the same images.
 
+pub mod plan;
 pub mod moments;
 mod history;
+mod missing;
 mod image;
 
 use std::collections::BTreeMap;
 
 pub use history::{Cut, History};
 pub use image::Image;
+pub use missing::{Missing, NotMissing};
 
 use crate::chance::Chance;
 use crate::log_writes::LogEntry;
 use crate::number::{index, size};
 use history::BlockPieces;
-use image::SECTORS_PER_BLOCK;
+use image::{Patch, SECTORS_PER_BLOCK};
 
 /// What survives of the writes that no flush covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +48,18 @@ pub enum Pick {
     /// For each sector of each block a random number of its writes, by this seed: torn.
     Sectors(u64),
 }
+
+impl Pick {
+    fn chance(self) -> Chance {
+        match self {
+            Pick::Blocks(seed) | Pick::Sectors(seed) => Chance::new(seed),
+            _ => Chance::new(0),
+        }
+    }
+}
+
+/// Torn choices among the systematic ones of a moment.
+const TORN_PICKS: usize = 3;
 
 /// The states in which a cut at one moment can leave the device.
 #[derive(Debug)]
@@ -105,16 +122,73 @@ impl<'history> CrashStates<'history> {
 
     /// The image that `pick` leaves.
     pub fn image(&self, pick: Pick) -> Image {
-        let mut chance = match pick {
-            Pick::Blocks(seed) | Pick::Sectors(seed) => Chance::new(seed),
-            _ => Chance::new(0),
-        };
+        let mut chance = pick.chance();
         let mut image = Image::default();
         for (number, pieces) in &self.blocks {
             let kept: [usize; SECTORS_PER_BLOCK] = self.kept(*number, pieces, pick, &mut chance);
             image.add(*number, pieces.materialise(*number, self.entries, &kept));
         }
         image
+    }
+
+    /// Nothing and all, each first part of the writes, each block alone, and all but it; three times torn, by this seed, if there is one.
+    pub fn systematic_picks(&self, torn: Option<u64>) -> Vec<Pick> {
+        if self.volatile.is_empty() {
+            return vec![Pick::All];
+        }
+        let blocks = 0..self.volatile.len();
+        let mut chance = torn.map(Chance::new);
+        let torn = (0..TORN_PICKS).filter_map(|_| Some(Pick::Sectors(chance.as_mut()?.next())));
+        [Pick::None, Pick::All]
+            .into_iter()
+            .chain((1..self.writes).map(Pick::Prefix))
+            .chain(blocks.clone().map(Pick::Without))
+            .chain(blocks.map(Pick::Only))
+            .chain(torn)
+            .collect()
+    }
+
+    /// What `pick` takes.
+    pub fn missing(&self, pick: Pick) -> Missing {
+        let mut missing = Missing::default();
+        let mut chance = pick.chance();
+        for (number, pieces) in &self.blocks {
+            let all = pieces.volatile();
+            let kept = self.kept(*number, pieces, pick, &mut chance);
+            missing.add(*number, kept.map(|kept| all - kept));
+        }
+        missing
+    }
+
+    /// The image that lacks `missing`; of a block that it lacks more of than there is, all that can be lost is gone.
+    pub fn image_without(&self, missing: &Missing) -> Image {
+        let mut image = Image::default();
+        for (number, pieces) in &self.blocks {
+            image.add(*number, self.patch(*number, pieces, missing));
+        }
+        image
+    }
+
+    /// Of the blocks that no cut at this moment changes: what [`fingerprint`](CrashStates::fingerprint) asks for.
+    pub fn settled_fingerprint(&self) -> u64 {
+        let settled = self.blocks.iter().filter(|(_, pieces)| pieces.volatile() == 0);
+        let nothing = Missing::default();
+        settled.fold(0, |sum, (number, pieces)| {
+            sum.wrapping_add(self.patch(*number, pieces, &nothing).fingerprint(*number))
+        })
+    }
+
+    /// A number that is the same for images that have the same bytes, at whatever moment of the history.
+    pub fn fingerprint(&self, missing: &Missing, settled: u64) -> u64 {
+        self.volatile.iter().fold(settled, |sum, number| {
+            let patch = self.patch(*number, &self.blocks[number], missing);
+            sum.wrapping_add(patch.fingerprint(*number))
+        })
+    }
+
+    fn patch(&self, number: u64, pieces: &BlockPieces, missing: &Missing) -> Patch {
+        let all = pieces.volatile();
+        pieces.materialise(number, self.entries, &missing.of(number).map(|gone| all.saturating_sub(gone)))
     }
 
     /// An image for each of [`picks`](CrashStates::picks).

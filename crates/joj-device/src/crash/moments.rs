@@ -94,7 +94,7 @@ fn span_of(logged: &[LoggedRequest], number: usize, place: Place<'_>, within: Sp
 
 /// `at_ns`, or the next moment at which no request is done that overtook another: a [`Cut`](super::Cut) has to tell of such
 /// a request that it is under way, though it was acknowledged.
-fn exact(logged: &[LoggedRequest], at_ns: u64, within: Span) -> u64 {
+pub(super) fn exact(logged: &[LoggedRequest], at_ns: u64, within: Span) -> u64 {
     let mut at_ns = at_ns;
     loop {
         let submitted = logged.iter().take_while(|logged| logged.submitted_ns <= at_ns);
