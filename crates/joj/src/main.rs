@@ -68,6 +68,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::TraceGenerate(options) => trace::generate::run(&options)?,
         Command::Monitor(options) => monitor::run(&options)?,
         Command::Lab(options) => lab::commands::run::run(&options)?,
+        Command::Crash(options) => lab::commands::program_crash::run(&options)?,
         Command::LabGuest => lab::guest::agent::run(),
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man_pages::run(&directory)?,

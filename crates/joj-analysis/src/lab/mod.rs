@@ -5,6 +5,7 @@
 //! report         the papers' numbers next to what the lab measured
 //! crash          a verdict for each crash state, and the result of all
 //! result         what came of a plan, as its JSON file has it;  exec_result: of a command
+//! program_crash  what a power cut leaves of a program's files
 //! plan           a title, and matrices
 //! matrix         axes, which are multiplied into cells
 //! loss_bound     what a power cut may take of commits that returned
@@ -15,6 +16,7 @@
 pub mod report;
 pub mod crash;
 pub mod exec_result;
+pub mod program_crash;
 pub mod result;
 pub mod plan;
 pub mod matrix;

@@ -1,6 +1,6 @@
-//! Options of `joj lab`.
+//! Options of `joj lab` and `joj crash`.
 //!
-//! crash    `joj lab crash`;  exec: `joj lab exec`
+//! crash    `joj lab crash`;  exec: `joj lab exec`;  program_crash: `joj crash`
 
 use std::path::PathBuf;
 
@@ -11,6 +11,7 @@ use crate::command_line::trace::BackendChoice;
 
 pub mod crash;
 pub mod exec;
+pub mod program_crash;
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\

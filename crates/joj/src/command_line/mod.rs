@@ -1,7 +1,7 @@
 //! The command line: options and help. Those of `joj bench` and `joj compare` are here, the others in a file each:
 //!
 //! ```text
-//! lab         `joj lab`
+//! lab         `joj lab`, `joj crash`
 //! record      `joj record`;  replay: `joj replay`;  replay_lab: its emulated disks
 //! whatif      `joj whatif`
 //! trace       `joj trace`
@@ -36,6 +36,7 @@ use joj_analysis::bench::study::parts::StudyPart;
 use crate::command_line::device::DeviceOptions;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
+use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::monitor::MonitorOptions;
 use crate::command_line::record::RecordOptions;
@@ -90,6 +91,9 @@ pub enum Command {
     /// Measure a plan in an emulated machine: filesystems, journal modes, devices, the same numbers every time
     #[command(after_help = crate::command_line::lab::EXAMPLES)]
     Lab(LabOptions),
+    /// Cut the power of any program's storage, and see what it loses
+    #[command(after_help = crate::command_line::lab::program_crash::EXAMPLES)]
+    Crash(Box<ProgramCrashOptions>),
     /// Be the first process of the emulated machine
     #[command(hide = true)]
     LabGuest,

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::bench::ask::Stop;
 use crate::lab::image::error::ImageError;
+use crate::lab::recorded_log::RecordedLogError;
 use crate::machine::proc::worker_process::NoOwnFile;
 use crate::machine::qemu::error::QemuError;
 
@@ -81,6 +82,9 @@ pub enum UnitError {
 /// Why guests cannot go on.
 #[derive(Debug, Error)]
 pub enum SessionError {
+    /// A recording that states are to be made of cannot be read.
+    #[error("{0}; leave `--recordings` out, or name an empty DIR")]
+    Recording(#[from] RecordedLogError),
     /// There is nothing to boot.
     #[error(transparent)]
     Image(#[from] ImageError),

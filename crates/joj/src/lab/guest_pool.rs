@@ -105,13 +105,60 @@ impl GuestPool<'_> {
         progress: &mut Progress,
         done: &mut Done<'_, W::Report>,
     ) -> Result<String, SessionEnd> {
-        let lanes = self.jobs.clamp(1, batches.len().max(1));
+        self.open(batches.len())?.work_off(batches, work, progress, done)
+    }
+
+    /// Makes ready what guests begin with that have `batches` to do, at most as many at a time as it may be.
+    /// # Errors
+    /// [`SessionEnd`]; nothing is left.
+    pub fn open(&self, batches: usize) -> Result<OpenPool<'_>, SessionEnd> {
+        let lanes = self.jobs.clamp(1, batches.max(1));
         let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, ShareError>>()?;
         let image = shares[0].beside("image");
         archive::write(&image, self.contents, self.packages)?;
         let console = shares[0].beside("console");
         let say = |text: &str| eprintln!("joj lab: {text}");
         let snapshot = Snapshot::of(&self.machine(&image, &shares[0]), self.qemu, &console, &say)?;
+        Ok(OpenPool { pool: self, shares, image, snapshot })
+    }
+
+    fn machine(&self, image: &Path, share: &HostShare) -> Machine {
+        Machine {
+            kernel: self.packages.kernel(),
+            image: image.to_owned(),
+            share: (share.shared(), SHARE_TAG.to_owned()),
+            host: HOST_TAG.to_owned(),
+            memory_mib: MEMORY_MIB,
+        }
+    }
+}
+
+/// A pool whose guests can begin.
+#[derive(Debug)]
+pub struct OpenPool<'a> {
+    pool: &'a GuestPool<'a>,
+    shares: Vec<HostShare>,
+    image: PathBuf,
+    snapshot: Snapshot,
+}
+
+impl OpenPool<'_> {
+    /// Guests at a time.
+    pub fn lanes(&self) -> usize {
+        self.shares.len()
+    }
+
+    /// Does all batches; `done` is told of each unit. Gives the release of the kernel that ran.
+    /// # Errors
+    /// [`SessionEnd`]; what `done` was told stands.
+    pub fn work_off<W: Work>(
+        &self,
+        batches: Vec<Vec<usize>>,
+        work: &W,
+        progress: &mut Progress,
+        done: &mut Done<'_, W::Report>,
+    ) -> Result<String, SessionEnd> {
+        let shares = &self.shares[..self.shares.len().min(batches.len().max(1))];
         let left = Mutex::new(VecDeque::from(batches));
         let is_over = AtomicBool::new(false);
         let mut kernel = String::new();
@@ -119,11 +166,11 @@ impl GuestPool<'_> {
             let (sender, told) = channel();
             let start = |(number, share)| {
                 let lane = Lane {
-                    pool: self,
+                    pool: self.pool,
                     work,
                     share,
-                    machine: self.machine(&image, share),
-                    snapshot: snapshot.path(),
+                    machine: self.pool.machine(&self.image, share),
+                    snapshot: self.snapshot.path(),
                     is_over: &is_over,
                     told: Teller { number, sender: sender.clone() },
                 };
@@ -144,16 +191,6 @@ impl GuestPool<'_> {
             ends.into_iter().collect::<Result<(), SessionEnd>>()
         })?;
         Ok(kernel)
-    }
-
-    fn machine(&self, image: &Path, share: &HostShare) -> Machine {
-        Machine {
-            kernel: self.packages.kernel(),
-            image: image.to_owned(),
-            share: (share.shared(), SHARE_TAG.to_owned()),
-            host: HOST_TAG.to_owned(),
-            memory_mib: MEMORY_MIB,
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::lab::error::{ShareError, UnitError};
 use crate::lab::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
-use crate::lab::jobs::crash::RECORDINGS_DIRECTORY;
+use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
 
 /// A directory of the host that its guest sees.
 #[derive(Debug)]

@@ -84,6 +84,8 @@ pub struct LabVolume {
     pub device: String,
     /// The device of an external journal; none for a journal inside.
     pub journal_device: Option<String>,
+    /// Options of mount(8) besides.
+    pub mount_options: Option<String>,
 }
 
 impl LabVolume {
@@ -99,6 +101,7 @@ impl LabVolume {
             feature: cell.feature,
             device: cell.device.clone(),
             journal_device: cell.journal_device.clone(),
+            mount_options: None,
         }
     }
 }
@@ -111,6 +114,7 @@ pub fn volumes(devices: &[String], filesystems: &[Filesystem]) -> Vec<LabVolume>
             feature: Feature::None,
             device: device.clone(),
             journal_device: None,
+            mount_options: None,
         };
         filesystems.iter().copied().map(volume).collect::<Vec<_>>()
     };

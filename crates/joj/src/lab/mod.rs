@@ -16,7 +16,10 @@
 //! image        what a guest boots from
 //! shipped      plans, devices and papers' tables: compiled in, or the user's
 //! guest        what runs in the emulated machine
-//! jobs         what the host tells the guest about crash states, replays and commands;  job: about the cells of a plan
+//! jobs         what the host tells the guest about crash states, replays and commands
+//! written_for  what the requests of such a log were for
+//! recorded_log the log of a device that was recorded to be cut
+//! job          what the host tells the guest about the cells of a plan, and what all jobs share
 //! ```
 //!
 //! A file uses only files below it.
@@ -34,4 +37,6 @@ pub mod image;
 pub mod shipped;
 pub mod guest;
 pub mod jobs;
+pub mod written_for;
+pub mod recorded_log;
 pub mod job;

@@ -12,6 +12,7 @@ use crate::command_line::lab::exec::ExecOptions;
 use crate::command_line::wrong_usage;
 use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
+use crate::lab::commands::host_command::{command, environment};
 use crate::lab::commands::parts::{Needed, contents, jobs, packages};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
@@ -145,26 +146,6 @@ fn kept_files(options: &ExecOptions, volumes: &[LabVolume], index: usize) -> Vec
     options.take.iter().map(kept).collect()
 }
 
-/// The command with its program's whole path, where it was given by a path. A link stays one: what a program is called tells some of
-/// them what to do.
-fn command(words: &[String]) -> Vec<String> {
-    let mut words = words.to_vec();
-    if words[0].contains('/')
-        && let Ok(path) = std::path::absolute(&words[0])
-    {
-        words[0] = path.to_string_lossy().into_owned();
-    }
-    words
-}
-
-/// All variables that are text.
-fn environment() -> Vec<(String, String)> {
-    let all = std::env::vars_os();
-    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name != "TMPDIR")
-        .collect()
-}
-
 fn exit_code(result: &ExecResult) -> ExitCode {
     match &result.rows[..] {
         [ExecRow { outcome: ExecOutcome::Ran(run), .. }] => {
@@ -173,25 +154,5 @@ fn exit_code(result: &ExecResult) -> ExitCode {
         }
         _ if result.has_failed() => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_keeps_the_name_by_which_it_was_called() {
-        let directory = std::env::temp_dir().join(format!("joj-exec-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let link = directory.join("python");
-        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
-        let words = |program: &str| command(&[program.to_owned(), "./a".to_owned()]);
-        let link = link.to_str().unwrap();
-        assert_eq!(words(link), [link, "./a"]);
-        assert_eq!(words("sh"), ["sh", "./a"], "it is looked for in PATH");
-        let here = std::env::current_dir().unwrap().join("tool");
-        assert_eq!(words("./tool"), [here.to_str().unwrap(), "./a"]);
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

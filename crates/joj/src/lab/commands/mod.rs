@@ -1,4 +1,4 @@
-//! `joj lab run`, `report`, `crash`, `exec`, `joj replay --lab` and `joj whatif --lab`: what they ask of the lab, and what they print.
+//! `joj lab run`, `report`, `crash`, `exec`, `joj crash`, `joj replay --lab` and `joj whatif --lab`: what they ask of the lab, and what they print.
 //!
 //! ```text
 //! run          a plan, from its options to its exit code
@@ -6,6 +6,8 @@
 //! replay       a recording on emulated disks, from the options to the exit code
 //! whatif       a recording in all configurations on emulated disks, from the options to the exit code
 //! exec         a command on emulated disks, from the options to the exit code
+//! program_crash  a program's crash states, from the options to the exit code
+//! host_command a command of this machine's as a guest is told of it
 //! disks        one outcome for each emulated disk: for replay, whatif and exec
 //! recordings   the recordings that a plan's cells replay
 //! parts        what guests are made of, as the options name it
@@ -18,6 +20,8 @@ pub mod crash;
 pub mod replay;
 pub mod whatif;
 mod exec;
+pub mod program_crash;
+mod host_command;
 mod disks;
 mod recordings;
 mod parts;

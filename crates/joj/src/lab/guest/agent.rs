@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::lab::guest::command::exec::Executor;
+use crate::lab::guest::command::program_crash::ProgramCrashes;
 use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::measure::Measurer;
@@ -18,6 +19,7 @@ use crate::lab::guest::replay::Replayer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
 use crate::lab::jobs::crash::{CRASH_JOB_FILE, CrashJob};
 use crate::lab::jobs::exec::{EXEC_JOB_FILE, ExecJob};
+use crate::lab::jobs::program_crash::{PROGRAM_CRASH_JOB_FILE, ProgramCrashJob};
 use crate::lab::jobs::replay::{REPLAY_JOB_FILE, ReplayCommand, ReplayJob};
 use crate::machine::qemu::guest_kernel;
 
@@ -57,6 +59,12 @@ fn work() -> Result<(), GuestError> {
         let job: CrashJob = parse(&text)?;
         let mut crashes = Crashes::new(&job, share)?;
         return work_off(share, &job.units, |unit| crashes.report(unit));
+    }
+    if let Ok(text) = fs::read_to_string(share.join(PROGRAM_CRASH_JOB_FILE)) {
+        let job: ProgramCrashJob = parse(&text)?;
+        let mut crashes = ProgramCrashes::new(&job, share)?;
+        let units: Vec<usize> = job.units.keys().copied().collect();
+        return work_off(share, &units, |unit| crashes.report(unit));
     }
     if let Ok(text) = fs::read_to_string(share.join(REPLAY_JOB_FILE)) {
         let job: ReplayJob = parse(&text)?;

@@ -21,10 +21,11 @@ use crate::bench::worker::crash::writer::{CrashDatabase, CrashEvent, CrashWriteT
 use crate::bench::worker::libraries::Libraries;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::recording::{Recording, record};
+use crate::lab::guest::recording::Recorder;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::{LabVolume, guest_path};
-use crate::lab::jobs::crash::{CrashJob, Unit, UnitReport, is_recorded};
+use crate::lab::jobs::crash::{CrashJob, Unit, UnitReport};
+use crate::lab::recorded_log::{RecordedLog, is_recorded};
 use crate::machine::proc::worker_process::Workers;
 
 /// Choices of what a cut keeps, of which one is taken: none, all, and six that are neither.
@@ -35,6 +36,8 @@ const FLUSH_GAP_NS: u64 = 500_000;
 const COPY: &str = "/tmp/copy";
 /// Where waldio's processes share a page; a power cut takes it.
 const SHARED_MEMORY: &str = "/dev/shm";
+
+type Recording = RecordedLog<CrashWritten>;
 
 /// Makes crash states and looks at them.
 #[derive(Debug)]
@@ -87,7 +90,9 @@ impl<'job> Crashes<'job> {
 
     fn record(&self, index: usize, cell: &Cell) -> Result<(), GuestError> {
         let device = self.job.setting.device(&cell.device)?;
-        record(self.share, index, cell, &device, self.job.setting.device_bytes, || self.write(cell))
+        let recorder = Recorder::begin(&LabVolume::of(cell), &device, self.job.setting.device_bytes)?;
+        let written = self.write(cell)?;
+        recorder.take()?.save(self.share, index, &written)
     }
 
     fn write(&self, cell: &Cell) -> Result<CrashWritten, GuestError> {

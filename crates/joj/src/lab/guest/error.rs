@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::bench::ask::Stop;
 use crate::lab::job::SettingError;
+use crate::lab::recorded_log::RecordedLogError;
 use crate::machine::proc::worker_process::NoOwnFile;
 use crate::machine::qemu::error::GuestKernelError;
 
@@ -90,14 +91,20 @@ pub enum GuestError {
     /// A thread that recorded panicked.
     #[error("the log of the recording is gone")]
     NoLog,
-    /// The two files of a recording do not belong together.
-    #[error("the recording has {entries} entries and {requests} requests: it is damaged")]
-    DamagedRecording {
-        /// Writes and flushes with their data.
-        entries: usize,
-        /// The same as lines of text.
-        requests: usize,
+    /// What a shell runs in front of a program failed.
+    #[error("--before failed: {status}, {said}")]
+    Before {
+        /// How it ended.
+        status: ExitStatus,
+        /// The last line of what it said.
+        said: String,
     },
+    /// The job has no such piece of work.
+    #[error("the job has no unit {0}")]
+    NoUnit(usize),
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordedLogError),
 }
 
 /// For `map_err`: `doing` failed with what the system says.

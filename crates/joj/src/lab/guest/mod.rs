@@ -3,9 +3,9 @@
 //! ```text
 //! agent       makes the machine usable, does the job, turns the machine off
 //! crash       crash states: a cut, the device as it leaves it, recovery, a verdict
-//! recording   what is to be cut: the log of a device while a writer commits on it
 //! measure     one cell: device, filesystem, transactions, and the same again with a trace
 //! replay      a recording, replayed on device and filesystem;  command: commands of the host's
+//! recording   what is to be cut: the log of a device while something is written to it
 //! stand       device and filesystem to measure on, set up at the begin of a second
 //! volume      the filesystem: made, mounted, unmounted
 //! emulated    the device: a thread that serves it, and the kernel as its client
@@ -14,10 +14,10 @@
 
 pub mod agent;
 mod crash;
-mod recording;
 mod measure;
 mod replay;
 mod command;
+mod recording;
 mod stand;
 mod volume;
 mod emulated;

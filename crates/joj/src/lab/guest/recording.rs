@@ -1,43 +1,27 @@
-//! What is to be cut: the log of a device while a writer commits on it, kept where the next guest finds it, too.
+//! What is to be cut: the log of a device while something is written to it, kept where the next guest finds it, too.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Cursor, Write};
+use std::io::{self, BufWriter, Cursor, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use joj_analysis::lab::cell::Cell;
 use joj_device::assembly::Assembly;
-use joj_device::crash::History;
 use joj_device::device::EmulatedDevice;
-use joj_device::log_writes::{LogReader, LogWrites};
+use joj_device::log_writes::LogWrites;
 use joj_device::request::RequestKind;
-use joj_device::request_log::{LoggedRequest, RequestSink, TextLog, read_text};
-use joj_device::store::Store;
+use joj_device::request_log::{LoggedRequest, RequestSink, TextLog};
+use serde::Serialize;
 
-use crate::bench::worker::crash::writer::CrashWritten;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::align;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::LabVolume;
-use crate::lab::jobs::crash::{RecordedEvents, recording_file};
-
-/// A log, from the moment on at which the empty table was durable.
-#[derive(Debug)]
-pub struct Recording {
-    /// The device at that moment.
-    pub base: Store,
-    /// What was asked of it from there, but for reads.
-    pub logged: Vec<LoggedRequest>,
-    /// The same with data.
-    pub history: History,
-    /// What the writer did.
-    pub written: CrashWritten,
-}
+use crate::lab::recorded_log::recording_file;
 
 /// Both forms of a log, in memory: writing them to the share would take the writer's time.
 #[derive(Debug)]
-struct Log {
+pub struct Log {
     requests: TextLog<Vec<u8>>,
     data: LogWrites<Cursor<Vec<u8>>>,
 }
@@ -62,81 +46,54 @@ impl RequestSink for SharedLog {
     }
 }
 
-/// Records cell `index`: makes its filesystem on a device of `bytes`, mounts it, lets `write` write, and leaves the files of the
-/// recording in `share`.
-/// # Errors
-/// What could not be set up, or `write`'s; nothing counts as recorded then.
-pub fn record(
-    share: &Path,
-    index: usize,
-    cell: &Cell,
-    assembly: &Assembly,
-    bytes: u64,
-    write: impl FnOnce() -> Result<CrashWritten, GuestError>,
-) -> Result<(), GuestError> {
-    let problem = &cannot("record");
-    let log = Log {
-        requests: TextLog::new(Vec::new()).map_err(problem)?,
-        data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
-    };
-    let is_durable = !assembly.has_volatile_cache();
-    let shared = SharedLog { log: Arc::new(Mutex::new(Some(log))), is_durable };
-    let written = {
-        align();
-        let device = EmulatedDevice::new(assembly, bytes, shared.clone());
-        let emulated = Emulated::serve(0, assembly, device)?;
-        let _volume = Volume::make(&LabVolume::of(cell), emulated.node(), None)?;
-        align();
-        let written = write()?;
-        // Unmounting is not recorded: no cut lies there.
-        let log = shared.log.lock().ok().and_then(|mut log| log.take());
-        (written, log.ok_or(GuestError::NoLog)?)
-    };
-    let (written, log) = written;
-    let file = |end: &str| share.join(recording_file(index, end));
-    fs::write(file("log"), log.data.finish().map_err(problem)?.into_inner()).map_err(problem)?;
-    fs::write(file("requests"), log.requests.finish().map_err(problem)?).map_err(problem)?;
-    // Last: where it is, the others are.
-    let mut events = BufWriter::new(File::create(file("json")).map_err(problem)?);
-    serde_json::to_writer(&mut events, &written)?;
-    events.flush().map_err(problem)
+/// A filesystem on a device that is logged; both go with the value.
+#[derive(Debug)]
+pub struct Recorder {
+    _volume: Volume,
+    _emulated: Emulated,
+    log: SharedLog,
 }
 
-impl Recording {
-    /// The recording of cell `index` in `share`.
+impl Recorder {
+    /// Makes the filesystem that `volume` names on `assembly`, a device of `bytes`, and mounts it.
     /// # Errors
-    /// Where it is not whole.
-    pub fn load(share: &Path, index: usize) -> Result<Recording, GuestError> {
-        let problem = &cannot("read the recording");
-        let open = |end: &str| File::open(share.join(recording_file(index, end))).map(BufReader::new);
-        let history =
-            LogReader::new(open("log").map_err(problem)?).and_then(History::read).map_err(problem)?;
-        let logged = read_text(open("requests").map_err(problem)?).map_err(problem)?;
-        let written: RecordedEvents = serde_json::from_reader(open("json").map_err(problem)?)?;
-        if history.entries().len() != logged.len() {
-            return Err(GuestError::DamagedRecording {
-                entries: history.entries().len(),
-                requests: logged.len(),
-            });
-        }
-        let durable = durable_until(&logged, written.ready_ns);
-        let base = history.store(durable);
-        let (history, logged) = (history.behind(durable), logged[durable..].to_vec());
-        Ok(Recording { base, logged, history, written })
+    /// What could not be set up; nothing is left of it.
+    pub fn begin(volume: &LabVolume, assembly: &Assembly, bytes: u64) -> Result<Recorder, GuestError> {
+        let problem = &cannot("record");
+        let log = Log {
+            requests: TextLog::new(Vec::new()).map_err(problem)?,
+            data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
+        };
+        let is_durable = !assembly.has_volatile_cache();
+        let log = SharedLog { log: Arc::new(Mutex::new(Some(log))), is_durable };
+        align();
+        let emulated = Emulated::serve(0, assembly, EmulatedDevice::new(assembly, bytes, log.clone()))?;
+        let made = Volume::make(volume, emulated.node(), None)?;
+        align();
+        Ok(Recorder { _volume: made, _emulated: emulated, log })
+    }
+
+    /// Ends the log: what happens from now on, unmounting above all, is no part of it.
+    /// # Errors
+    /// It is gone.
+    pub fn take(&self) -> Result<Log, GuestError> {
+        let log = self.log.log.lock().ok().and_then(|mut log| log.take());
+        log.ok_or(GuestError::NoLog)
     }
 }
 
-/// Entries that were done at `at_ns`, up to and with the last flush and the durable writes right behind it: no cut behind them takes
-/// anything of them.
-fn durable_until(logged: &[LoggedRequest], at_ns: u64) -> usize {
-    let done = logged.iter().take_while(|logged| logged.completion.done_ns <= at_ns).count();
-    let is_flush = |logged: &LoggedRequest| logged.request.kind == RequestKind::Flush;
-    let flushed = logged[..done].iter().rposition(is_flush).map_or(0, |at| at + 1);
-    let is_durable = |logged: &&LoggedRequest| {
-        matches!(
-            logged.request.kind,
-            RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true }
-        )
-    };
-    flushed + logged[flushed..done].iter().take_while(is_durable).count()
+impl Log {
+    /// Leaves the files of recording `index` in `share`, and `written`, which says what was done meanwhile.
+    /// # Errors
+    /// There is no room; nothing counts as recorded then.
+    pub fn save(self, share: &Path, index: usize, written: &impl Serialize) -> Result<(), GuestError> {
+        let problem = &cannot("record");
+        let file = |end: &str| share.join(recording_file(index, end));
+        fs::write(file("log"), self.data.finish().map_err(problem)?.into_inner()).map_err(problem)?;
+        fs::write(file("requests"), self.requests.finish().map_err(problem)?).map_err(problem)?;
+        // Last: where it is, the others are.
+        let mut events = BufWriter::new(File::create(file("json")).map_err(problem)?);
+        serde_json::to_writer(&mut events, written)?;
+        events.flush().map_err(problem)
+    }
 }

@@ -94,6 +94,7 @@ fn mounted_with(wanted: &LabVolume, journal: Option<&str>) -> String {
     if let (Filesystem::Xfs, Some(journal)) = (wanted.filesystem, journal) {
         options.push(format!("logdev={journal}"));
     }
+    options.extend(wanted.mount_options.clone());
     options.join(",")
 }
 

@@ -1,7 +1,5 @@
 //! What the host tells the guest about crash states, and what the guest leaves for a guest after it.
 
-use std::path::Path;
-
 use joj_analysis::filesystem::Filesystem;
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::StateResult;
@@ -9,12 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::worker::crash::writer::CrashWritten;
 use crate::lab::job::Setting;
+use crate::lab::recorded_log::Written;
 
 /// The job, below the shared directory; where it is, there is no other.
 pub const CRASH_JOB_FILE: &str = "crash.json";
-/// Where recordings appear: a guest that ends does not take them along.
-pub const RECORDINGS_DIRECTORY: &str = "recordings";
-
 /// What the guest shall do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrashJob {
@@ -81,18 +77,8 @@ pub enum UnitReport {
     State(StateResult),
 }
 
-/// Ends of the names of a recording's files; the last one is written last, and says that it is whole.
-pub const RECORDING_ENDS: [&str; 3] = ["log", "requests", "json"];
-
-/// True where `share` has the whole recording of cell `index`.
-pub fn is_recorded(share: &Path, index: usize) -> bool {
-    share.join(recording_file(index, "json")).exists()
+impl Written for CrashWritten {
+    fn ready_ns(&self) -> u64 {
+        self.ready_ns
+    }
 }
-
-/// Name of a file of the recording of cell `index`: `log` (dm-log-writes), `requests` (text), `json` (written last).
-pub fn recording_file(index: usize, end: &str) -> String {
-    format!("{RECORDINGS_DIRECTORY}/{index:02}.{end}")
-}
-
-/// What `json` of a recording holds.
-pub type RecordedEvents = CrashWritten;

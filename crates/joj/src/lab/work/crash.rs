@@ -5,9 +5,8 @@ use std::path::Path;
 use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
-use crate::lab::jobs::crash::{
-    CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file,
-};
+use crate::lab::jobs::crash::{CRASH_JOB_FILE, CrashJob, UnitReport};
+use crate::lab::recorded_log::{RECORDING_ENDS, is_recorded, recording_file};
 
 /// What guests need to know, and what they do not.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ impl Work for CrashWork<'_> {
         if let (Some(kept), Some(first)) = (self.recordings, units.first()) {
             let cell = self.job.unit(*first).cell;
             if is_recorded(kept, cell) {
-                exchange(cell, kept, &share.shared())?;
+                exchange(cell, &RECORDING_ENDS, kept, &share.shared())?;
             }
         }
         share.put(CRASH_JOB_FILE, &CrashJob { units: units.to_vec(), ..self.job.clone() })
@@ -59,15 +58,17 @@ impl CrashWork<'_> {
     /// Where there is no room; what was copied counts as none.
     pub fn keep(&self, cell: usize, share: &HostShare) -> Result<(), ShareError> {
         match self.recordings {
-            Some(kept) if !is_recorded(kept, cell) => exchange(cell, &share.shared(), kept),
+            Some(kept) if !is_recorded(kept, cell) => exchange(cell, &RECORDING_ENDS, &share.shared(), kept),
             _ => Ok(()),
         }
     }
 }
 
-/// Copies a recording. What says that it is whole is copied last, and not at all behind an error.
-fn exchange(cell: usize, from: &Path, to: &Path) -> Result<(), ShareError> {
-    for end in RECORDING_ENDS {
+/// Copies the files of a recording that have these ends. The last one says that it is whole: it is not copied behind an error.
+/// # Errors
+/// A file cannot be copied.
+pub fn exchange(cell: usize, ends: &[&str], from: &Path, to: &Path) -> Result<(), ShareError> {
+    for end in ends {
         let name = recording_file(cell, end);
         std::fs::copy(from.join(&name), to.join(&name)).map_err(|error| ShareError::Recording {
             name,
@@ -81,7 +82,7 @@ fn exchange(cell: usize, from: &Path, to: &Path) -> Result<(), ShareError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::jobs::crash::RECORDINGS_DIRECTORY;
+    use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
 
     #[test]
     fn a_recording_that_could_not_be_copied_whole_is_none() {
@@ -93,10 +94,10 @@ mod tests {
         let write = |end: &str| std::fs::write(from.join(recording_file(3, end)), end).unwrap();
         write("log");
         write("json");
-        assert!(exchange(3, &from, &to).unwrap_err().to_string().contains("03.requests"));
+        assert!(exchange(3, &RECORDING_ENDS, &from, &to).unwrap_err().to_string().contains("03.requests"));
         assert!(!is_recorded(&to, 3), "a part counts as whole");
         write("requests");
-        exchange(3, &from, &to).unwrap();
+        exchange(3, &RECORDING_ENDS, &from, &to).unwrap();
         assert!(is_recorded(&to, 3));
         std::fs::remove_dir_all(&base).unwrap();
     }

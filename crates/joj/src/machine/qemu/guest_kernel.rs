@@ -29,7 +29,11 @@ pub fn mount_usual() -> Result<(), GuestKernelError> {
         mount_at(kind, path, kind, MountFlags::empty(), "")?;
     }
     let shared = "/dev/shm";
-    fs::create_dir_all(shared).map_err(|error| GuestKernelError::File { path: shared.into(), error })?;
+    let terminals = "/dev/pts";
+    for path in [shared, terminals] {
+        fs::create_dir_all(path).map_err(|error| GuestKernelError::File { path: path.into(), error })?;
+    }
+    mount_at("devpts", terminals, "devpts", MountFlags::empty(), "ptmxmode=0666")?;
     mount_at("tmpfs", shared, "tmpfs", MountFlags::empty(), "")
 }
 

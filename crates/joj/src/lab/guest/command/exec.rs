@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 
 use joj_analysis::bench::run::DeviceDelta;
 use joj_analysis::lab::exec_result::CommandRun;
 
 use crate::lab::guest::command::host_files::{HostFiles, HostRequests, below_root};
+use crate::lab::guest::command::rooted::{self, DataMount};
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::guest_path;
@@ -16,11 +17,7 @@ use crate::lab::jobs::exec::{ExecJob, taken_file};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::place::Place;
 use crate::machine::proc::clock::shared_ns;
-use crate::machine::qemu::guest_kernel;
 
-/// The working directory, below the command's root.
-const DATA: &str = "/data";
-const MEMORY: &str = "/tmp";
 /// Where its output goes, which is not below its root.
 const OUTPUT: [&str; 2] = ["/tmp/stdout", "/tmp/stderr"];
 
@@ -71,9 +68,7 @@ impl<'job> Executor<'job> {
     /// Runs it on a new volume and with an empty /tmp.
     fn on_volume(&self, number: usize, takes: bool) -> Result<Ended, GuestError> {
         let _stand = Stand::set_up(&self.job.volumes[number], &self.job.setting)?;
-        let [data, memory] = [DATA, MEMORY].map(|path| below_root(path).to_string_lossy().into_owned());
-        guest_kernel::mount_again(guest_path::VOLUME, &data)?;
-        guest_kernel::mount_memory(&memory)?;
+        let data = DataMount::mount()?;
         let ended = self.spawn().and_then(|ended| {
             let files = self.job.take.iter().enumerate().filter(|_| takes);
             for (place, path) in files {
@@ -82,30 +77,19 @@ impl<'job> Executor<'job> {
             }
             Ok(ended)
         });
-        guest_kernel::unmount_volume(&memory)?;
-        guest_kernel::unmount_volume(&data)?;
+        data.unmount()?;
         ended
     }
 
     fn spawn(&self) -> Result<Ended, GuestError> {
         let [stdout, stderr] = OUTPUT.map(|file| File::create(file).map_err(cannot(format!("make {file}"))));
-        let words = &self.job.command;
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .env_clear()
-            .envs(self.job.environment.iter().map(|(name, value)| (name, value)))
-            .env("HOME", MEMORY)
-            .env("PWD", DATA)
-            .stdin(Stdio::null())
-            .stdout(stdout?)
-            .stderr(stderr?);
-        guest_kernel::run_below(&mut command, guest_path::ROOT, DATA);
+        let mut command = rooted::command(&self.job.command, &self.job.environment);
+        command.stdout(stdout?).stderr(stderr?);
         let sources = Sources::of(&Place::of(Path::new(guest_path::VOLUME)));
         align();
         let requests = HostRequests::begin()?;
         let (counted, began_ns) = (sources.read(), shared_ns());
-        let status = command.status().map_err(cannot(format!("start {}", words[0])))?;
+        let status = command.status().map_err(cannot(format!("start {}", self.job.command[0])))?;
         let elapsed_ns = shared_ns() - began_ns;
         let device = sources.read().device_since(&counted);
         Ok(Ended { status, elapsed_ns, device, host_requests: requests.count()? })

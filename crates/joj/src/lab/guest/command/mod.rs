@@ -2,10 +2,18 @@
 //!
 //! ```text
 //! exec             runs one on a filesystem, and tells how it ended
+//! program_crash    cuts one's storage, and has a check look at what is left
+//! tracer           joj trace beside one: what its requests are for
+//! printed          what one prints, and when
+//! rooted           what one stands in: a root, the filesystem, memory
 //! host_files       the host's files as it sees them, in a root of its own
 //! followed_links   which symbolic links of the host were followed
 //! ```
 
 pub mod exec;
+pub mod program_crash;
+mod tracer;
+mod printed;
+mod rooted;
 mod host_files;
 mod followed_links;

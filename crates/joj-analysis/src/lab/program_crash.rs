@@ -1,0 +1,252 @@
+//! What a power cut leaves of a program's files: the JSON of `joj crash` (docs/crash_format.md).
+
+use serde::{Deserialize, Serialize};
+
+use crate::filesystem::Filesystem;
+use crate::lab::result::LabMachine;
+
+/// First word of a result.
+pub const PROGRAM_CRASH_FORMAT: &str = "joj-crash";
+/// Version that this joj writes.
+pub const PROGRAM_CRASH_VERSION: u32 = 1;
+
+/// What a check found in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// Everything that the program promised: exit code 0.
+    Kept,
+    /// Something that it promised is gone: exit code 1.
+    Lost,
+    /// There is what the program never wrote: exit code 2.
+    Corrupt,
+    /// The check itself ended in another way: another exit code, a signal, or it took too long.
+    CheckFailed,
+    /// The kernel does not mount the filesystem.
+    Unmountable,
+    /// The filesystem cannot be unmounted after the check.
+    Unusable,
+    /// The emulated machine ended, or took too long.
+    Ended,
+}
+
+impl Finding {
+    /// That of a check with this exit code; `None` where a signal ended it.
+    pub fn of_exit_code(code: Option<i32>) -> Finding {
+        match code {
+            Some(0) => Finding::Kept,
+            Some(1) => Finding::Lost,
+            Some(2) => Finding::Corrupt,
+            _ => Finding::CheckFailed,
+        }
+    }
+
+    /// What people call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Finding::Kept => "kept",
+            Finding::Lost => "LOST",
+            Finding::Corrupt => "CORRUPT",
+            Finding::CheckFailed => "CHECK FAILED",
+            Finding::Unmountable => "UNMOUNTABLE",
+            Finding::Unusable => "UNUSABLE",
+            Finding::Ended => "ENDED",
+        }
+    }
+}
+
+/// What a check came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// The finding.
+    pub finding: Finding,
+    /// The last line that the check printed, or why there was none.
+    pub said: String,
+}
+
+impl Checked {
+    /// What states that broke in the same way have in common: the finding, and the line but for its numbers.
+    pub fn group(&self) -> (Finding, String) {
+        let mut text = String::new();
+        for letter in self.said.chars() {
+            let shown = if letter.is_ascii_digit() { '#' } else { letter };
+            if !(shown == '#' && text.ends_with('#')) {
+                text.push(shown);
+            }
+        }
+        (self.finding, text)
+    }
+}
+
+/// The program's run that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramRun {
+    /// With which it ended; `None` where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    pub signal: Option<i32>,
+    /// It took longer than it might, and was ended.
+    pub was_ended: bool,
+    /// From its start to its end by the guest's clock, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Lines that it printed: its promises.
+    pub lines: usize,
+    /// The end of what it printed to standard error.
+    pub stderr: String,
+    /// What the check says of its files where nothing was cut.
+    pub uncut: Checked,
+}
+
+/// A state: where the cut was, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramState {
+    /// When the power was cut, in nanoseconds of the guest's clock.
+    pub at_ns: u64,
+    /// Which writes are gone: `BLOCK:WRITES` of the device, joined by `+`, or `nothing`.
+    pub missing: String,
+    /// How many writes to blocks that is.
+    pub missing_writes: u64,
+    /// Lines that had been printed.
+    pub promised: usize,
+    /// What the check found.
+    pub checked: Checked,
+}
+
+/// States that broke in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenStates {
+    /// How many.
+    pub states: usize,
+    /// The one with the fewest writes missing: none of them can be put back, and the check still fails so.
+    pub shortest: ProgramState,
+    /// From the program's start to that cut, in nanoseconds.
+    pub since_start_ns: u64,
+    /// The last line that had been printed.
+    pub last_line: Option<String>,
+    /// What the missing writes were.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A write that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// First byte on the device.
+    pub offset_bytes: u64,
+    /// What was written there, and for which file, where that is known.
+    pub what: String,
+}
+
+/// What came of one filesystem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramVolume {
+    /// The filesystem.
+    pub filesystem: Filesystem,
+    /// The device below, by its name or file.
+    pub device: String,
+    /// Options with which it was mounted besides.
+    pub mount_options: Option<String>,
+    /// Why there are no states, or not all.
+    pub failure: Option<String>,
+    /// The program's run.
+    pub run: Option<ProgramRun>,
+    /// Requests of the log from the program's start on.
+    pub entries: usize,
+    /// Each moment was cut, and of each the usual choices of what is kept.
+    pub is_systematic: bool,
+    /// Choices that led to a state that was there already.
+    pub same: u64,
+    /// The states, in order of their time.
+    pub states: Vec<ProgramState>,
+    /// What broke, the most frequent first.
+    pub broken: Vec<BrokenStates>,
+}
+
+impl ProgramVolume {
+    /// How many states have this finding.
+    pub fn count(&self, finding: Finding) -> usize {
+        self.states.iter().filter(|state| state.checked.finding == finding).count()
+    }
+
+    /// True where states were looked at, and none broke a promise.
+    pub fn is_kept(&self) -> bool {
+        self.failure.is_none() && self.states.iter().all(|state| state.checked.finding == Finding::Kept)
+    }
+}
+
+/// The result of `joj crash`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramCrashResult {
+    /// [`PROGRAM_CRASH_FORMAT`]
+    pub format: String,
+    /// [`PROGRAM_CRASH_VERSION`]
+    pub version: u32,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The check, as a shell gets it.
+    pub check: String,
+    /// What chose the states.
+    pub seed: u64,
+    /// The bug that was planted, if any.
+    pub planted: Option<String>,
+    /// What it ran on.
+    pub machine: LabMachine,
+    /// Devices in the order in which they were given, and on each the filesystems.
+    pub volumes: Vec<ProgramVolume>,
+}
+
+/// The states that broke, those that broke in the same way together, and of each the number of the one with the fewest missing writes and
+/// the earliest cut first. The most frequent way comes first.
+pub fn broken(states: &[ProgramState]) -> Vec<Vec<usize>> {
+    let mut ways: Vec<((Finding, String), Vec<usize>)> = Vec::new();
+    for (number, state) in states.iter().enumerate() {
+        if state.checked.finding == Finding::Kept {
+            continue;
+        }
+        let group = state.checked.group();
+        match ways.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, numbers)) => numbers.push(number),
+            None => ways.push((group, vec![number])),
+        }
+    }
+    for (_, numbers) in &mut ways {
+        numbers.sort_by_key(|number| (states[*number].missing_writes, states[*number].at_ns));
+    }
+    ways.sort_by_key(|(_, numbers)| std::cmp::Reverse(numbers.len()));
+    ways.into_iter().map(|(_, numbers)| numbers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(at_ns: u64, missing_writes: u64, finding: Finding, said: &str) -> ProgramState {
+        ProgramState {
+            at_ns,
+            missing: "nothing".to_owned(),
+            missing_writes,
+            promised: 0,
+            checked: Checked { finding, said: said.to_owned() },
+        }
+    }
+
+    #[test]
+    fn the_exit_code_of_the_check_says_what_it_found() {
+        let codes = [Some(0), Some(1), Some(2), Some(3), Some(127), None];
+        let expected = [Finding::Kept, Finding::Lost, Finding::Corrupt].into_iter();
+        let expected: Vec<Finding> = expected.chain([Finding::CheckFailed; 3]).collect();
+        assert_eq!(codes.map(Finding::of_exit_code).to_vec(), expected);
+    }
+
+    #[test]
+    fn states_that_differ_in_numbers_only_broke_in_the_same_way() {
+        let states = [
+            state(10, 0, Finding::Kept, ""),
+            state(20, 5, Finding::Lost, "line 17 is gone"),
+            state(30, 2, Finding::Corrupt, "line 17 is gone"),
+            state(40, 1, Finding::Lost, "line 2 is gone"),
+            state(35, 1, Finding::Lost, "line 900 is gone"),
+            state(50, 1, Finding::Lost, "the file is gone"),
+        ];
+        assert_eq!(broken(&states), [vec![4, 3, 1], vec![2], vec![5]]);
+    }
+}

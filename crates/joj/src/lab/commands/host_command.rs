@@ -1,0 +1,73 @@
+//! A command of the host's as a guest is told of it: whole paths, and the environment.
+
+use std::path::Path;
+
+/// The command with its program's whole path, where it was given by a path. A link stays one: what a program is called tells some of
+/// them what to do.
+pub fn command(words: &[String]) -> Vec<String> {
+    let mut words = words.to_vec();
+    if words[0].contains('/')
+        && let Ok(path) = std::path::absolute(&words[0])
+    {
+        words[0] = path.to_string_lossy().into_owned();
+    }
+    words
+}
+
+/// The whole path of a word that names a file of the directory at hand; a guest works in another one.
+pub fn whole_path(word: &str) -> Option<String> {
+    let path = Path::new(word);
+    let is_here = !path.is_absolute() && path.is_file();
+    let whole = std::path::absolute(path).ok().filter(|_| is_here)?;
+    Some(whole.to_string_lossy().into_owned())
+}
+
+/// A shell's command with the whole paths of files of the directory at hand, where a word is nothing but such a file.
+pub fn shell_command(text: &str) -> String {
+    let whole = |word: &str| whole_path(word).unwrap_or_else(|| word.to_owned());
+    text.split_inclusive(char::is_whitespace)
+        .map(|part| {
+            let word = part.trim_end();
+            whole(word) + &part[word.len()..]
+        })
+        .collect()
+}
+
+/// All variables that are text.
+pub fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name != "TMPDIR")
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_keeps_the_name_by_which_it_was_called() {
+        let directory = std::env::temp_dir().join(format!("joj-exec-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let link = directory.join("python");
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+        let words = |program: &str| command(&[program.to_owned(), "./a".to_owned()]);
+        let link = link.to_str().unwrap();
+        assert_eq!(words(link), [link, "./a"]);
+        assert_eq!(words("sh"), ["sh", "./a"], "it is looked for in PATH");
+        let here = std::env::current_dir().unwrap().join("tool");
+        assert_eq!(words("./tool"), [here.to_str().unwrap(), "./a"]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn files_of_this_directory_are_found_from_another_one() {
+        let here = std::env::current_dir().unwrap();
+        let expected = format!("python3  {}\t--fast src", here.join("Cargo.toml").display());
+        assert_eq!(shell_command("python3  Cargo.toml\t--fast src"), expected);
+        assert_eq!(
+            shell_command("cat missing.txt && test -e /etc/passwd"),
+            "cat missing.txt && test -e /etc/passwd"
+        );
+    }
+}

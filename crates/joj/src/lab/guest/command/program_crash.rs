@@ -1,0 +1,283 @@
+//! A program's storage, cut: the log of its device, the states that a cut may leave, and what a check says of each.
+//!
+//!   program -> log -> cut -> image -> device without latency -> mount -> check -> unmount
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use joj_analysis::lab::program_crash::{Checked, Finding, ProgramRun};
+use joj_device::assembly::Assembly;
+use joj_device::crash::{CrashStates, Cut, Missing};
+use joj_device::device::EmulatedDevice;
+use joj_device::store::Store;
+
+use crate::lab::guest::command::host_files::HostFiles;
+use crate::lab::guest::command::printed::{self, Printed};
+use crate::lab::guest::command::rooted::{self, DataMount};
+use crate::lab::guest::command::tracer::RequestTracer;
+use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::error::{GuestError, cannot};
+use crate::lab::guest::recording::Recorder;
+use crate::lab::guest::stand::{Stand, align};
+use crate::lab::guest::volume::Volume;
+use crate::lab::job::guest_path;
+use crate::lab::jobs::program_crash::{
+    CutState, KeptRun, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
+};
+use crate::lab::recorded_log::{RecordedLog, recording_file};
+use crate::machine::proc::clock::{pause, shared_ns};
+
+/// Where a check's output and the promises go, which is not below its root.
+const PROMISES: &str = "/tmp/promises";
+const STDOUT: &str = "/tmp/stdout";
+const STDERR: &str = "/tmp/stderr";
+/// How many lines had been promised, for the check.
+const LINES_VARIABLE: &str = "JOJ_LINES";
+/// At most so much of what a program or a check printed is kept, from its end, in bytes.
+const SAID_BYTES_MAX: usize = 4_000;
+/// At most so much of a line that tells what was found, in characters.
+const LINE_MAX: usize = 300;
+/// States that are looked at to find out which missing writes it takes.
+const SHRINKING_MAX: u64 = 100;
+
+/// Cuts, and looks at states.
+#[derive(Debug)]
+pub struct ProgramCrashes<'job> {
+    job: &'job ProgramCrashJob,
+    share: &'job Path,
+    host: HostFiles,
+    /// What a check uses of the host's files is in memory.
+    is_warm: bool,
+    /// That of the volume at hand, and all that the program printed.
+    recording: Option<(usize, RecordedLog<ProgramWritten>, Vec<u8>)>,
+}
+
+impl<'job> ProgramCrashes<'job> {
+    /// For the units of `job`; recordings are in `share`.
+    /// # Errors
+    /// The host's files cannot be mounted.
+    pub fn new(job: &'job ProgramCrashJob, share: &'job Path) -> Result<ProgramCrashes<'job>, GuestError> {
+        Ok(ProgramCrashes { job, share, host: HostFiles::mount()?, is_warm: false, recording: None })
+    }
+
+    /// Does unit `number`.
+    /// # Errors
+    /// What could not be set up.
+    pub fn report(&mut self, number: usize) -> Result<ProgramReport, GuestError> {
+        match self.job.units.get(&number) {
+            Some(ProgramUnit::Record(volume)) => Ok(ProgramReport::Recorded(self.record(*volume)?)),
+            Some(ProgramUnit::Look(state)) => {
+                let (checked, output) = self.look(state, &state.missing)?;
+                Ok(ProgramReport::Looked(checked, output))
+            }
+            Some(ProgramUnit::Shrink(state, finding, said)) => self.shrink(state, *finding, said),
+            None => Err(GuestError::NoUnit(number)),
+        }
+    }
+
+    /// Runs the program twice: first to have what it reads of the host's files in memory, then to be recorded. The clock of the guest jumps
+    /// while it waits for the host.
+    fn record(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
+        let (job, wanted) = (self.job, &self.job.volumes[index]);
+        let used = self.host.watch()?;
+        {
+            let _stand = Stand::set_up(wanted, &job.setting)?;
+            let data = DataMount::mount()?;
+            self.before()?;
+            self.start()?;
+            rooted::end_all();
+            data.unmount()?;
+        }
+        self.host.keep(used)?;
+        let device = job.setting.device(&wanted.device)?;
+        let recorder = Recorder::begin(wanted, &device, job.setting.device_bytes)?;
+        let data = DataMount::mount()?;
+        self.before()?;
+        sync_volume()?;
+        align();
+        let tracer = RequestTracer::begin();
+        let begin_ns = shared_ns();
+        let printed = self.start()?;
+        rooted::end_all();
+        pause(Duration::from_secs(job.seconds.settle));
+        let settled_ns = shared_ns();
+        let log = recorder.take()?;
+        let trace = tracer.and_then(RequestTracer::end).unwrap_or_else(|reason| {
+            println!("what the requests are for is not known: {reason}");
+            Vec::new()
+        });
+        let lines = printed.lines.len();
+        let stderr = tail(&fs::read(STDERR).unwrap_or_default());
+        let promises = &printed.output[..printed.lines.last().map_or(0, |(_, end)| *end)];
+        let (uncut, _) = self.check(promises, lines)?;
+        data.unmount()?;
+        let run = ProgramRun {
+            exit_code: printed.status.code(),
+            signal: printed.status.signal(),
+            was_ended: printed.was_ended,
+            elapsed_ns: printed.end_ns - begin_ns,
+            lines,
+            stderr,
+            uncut,
+        };
+        let put = |end: &str, bytes: &[u8]| {
+            fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
+        };
+        let told = KeptRun { volume: wanted.clone(), command: job.command.clone(), run: run.clone() };
+        put("output", &printed.output)?;
+        put("trace", &trace)?;
+        put("run", &serde_json::to_vec(&told)?)?;
+        log.save(self.share, index, &ProgramWritten { begin_ns, settled_ns, lines: printed.lines })?;
+        Ok(run)
+    }
+
+    /// Makes what the program begins with.
+    fn before(&self) -> Result<(), GuestError> {
+        let Some(before) = &self.job.before else { return Ok(()) };
+        let (status, said) = self.run(&mut rooted::command(&shell(before), &self.job.environment))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(GuestError::Before { status, said: last_line(&said) })
+    }
+
+    /// Runs the program.
+    fn start(&self) -> Result<Printed, GuestError> {
+        let mut command = rooted::command(&self.job.command, &self.job.environment);
+        command.stderr(File::create(STDERR).map_err(cannot(format!("make {STDERR}")))?);
+        let limit = Duration::from_secs(self.job.seconds.program);
+        printed::run(&mut command, limit).map_err(cannot(format!("start {}", self.job.command[0])))
+    }
+
+    /// What the check says of a state, but with `missing` for what it lacks; and what it printed.
+    fn look(&mut self, state: &CutState, missing: &Missing) -> Result<(Checked, String), GuestError> {
+        self.load(state.volume)?;
+        let Some((_, recording, output)) = &self.recording else { return Err(GuestError::NoRecording) };
+        let promised = state.promised;
+        let end = promised.checked_sub(1).and_then(|last| recording.written.lines.get(last));
+        let promises = output[..end.map_or(0, |(_, end)| *end)].to_vec();
+        let cut = Cut::at(&recording.logged, state.at_ns);
+        let mut store = recording.base.clone();
+        CrashStates::new(&recording.history, cut).image_without(missing).put_on(&mut store);
+        self.verdict(state.volume, store, &promises, promised)
+    }
+
+    fn verdict(
+        &mut self,
+        volume: usize,
+        store: Store,
+        promises: &[u8],
+        promised: usize,
+    ) -> Result<(Checked, String), GuestError> {
+        let without_latency = Assembly::named("ram")?;
+        let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
+        let emulated = Emulated::serve(1, &without_latency, device)?;
+        let volume = match Volume::mount(&self.job.volumes[volume], emulated.node(), None) {
+            Ok(volume) => volume,
+            Err(reason) => return Ok((found(Finding::Unmountable, &reason.to_string()), String::new())),
+        };
+        let data = DataMount::mount()?;
+        let used = if self.is_warm { None } else { Some(self.host.watch()?) };
+        let (checked, output) = self.check(promises, promised)?;
+        let unmounted = data.unmount().and_then(|()| volume.unmount());
+        if let Some(used) = used {
+            self.host.keep(used)?;
+            self.is_warm = true;
+        }
+        Ok(match unmounted {
+            Err(reason) if checked.finding == Finding::Kept => {
+                (found(Finding::Unusable, &reason.to_string()), output)
+            }
+            _ => (checked, output),
+        })
+    }
+
+    /// Runs the check in the filesystem that is mounted.
+    fn check(&self, promises: &[u8], promised: usize) -> Result<(Checked, String), GuestError> {
+        let problem = &cannot(format!("make {PROMISES}"));
+        File::create(PROMISES).and_then(|mut file| file.write_all(promises)).map_err(problem)?;
+        let mut command = rooted::command(&shell(&self.job.check), &self.job.environment);
+        command.stdin(File::open(PROMISES).map_err(problem)?).env(LINES_VARIABLE, promised.to_string());
+        let (status, output) = self.run(&mut command)?;
+        let finding = Finding::of_exit_code(status.code());
+        let mut said = last_line(&output);
+        if finding == Finding::CheckFailed {
+            said = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
+        }
+        Ok((found(finding, &said), output))
+    }
+
+    /// Runs a command to its end, and gives the end of what it printed, standard error last.
+    fn run(&self, command: &mut Command) -> Result<(ExitStatus, String), GuestError> {
+        let make = |file: &str| File::create(file).map_err(cannot(format!("make {file}")));
+        command.stdout(make(STDOUT)?).stderr(make(STDERR)?);
+        let status = command.status().map_err(cannot("start /bin/sh"))?;
+        rooted::end_all();
+        Ok((status, [STDOUT, STDERR].map(|file| tail(&fs::read(file).unwrap_or_default())).concat()))
+    }
+
+    /// Puts back what can be put back: halves of the missing blocks first, then smaller parts, then each alone.
+    fn shrink(
+        &mut self,
+        state: &CutState,
+        finding: Finding,
+        said: &str,
+    ) -> Result<ProgramReport, GuestError> {
+        let wanted = Checked { finding, said: said.to_owned() }.group();
+        let (mut missing, mut looked) = (state.missing.clone(), 0);
+        let mut part = missing.blocks().count().div_ceil(2);
+        while part > 0 && looked < SHRINKING_MAX {
+            let blocks: Vec<u64> = missing.blocks().collect();
+            for some in blocks.chunks(part) {
+                let less = missing.but_for(some);
+                looked += 1;
+                if self.look(state, &less)?.0.group() == wanted {
+                    missing = less;
+                }
+            }
+            part = if part == 1 { 0 } else { part.div_ceil(2) };
+        }
+        Ok(ProgramReport::Shrunk(missing, looked))
+    }
+
+    fn load(&mut self, index: usize) -> Result<(), GuestError> {
+        if self.recording.as_ref().is_none_or(|(loaded, ..)| *loaded != index) {
+            self.recording = None;
+            let mut recording: RecordedLog<ProgramWritten> = RecordedLog::load(self.share, index)?;
+            if self.job.ignore_flushes {
+                recording.history = recording.history.without_promises();
+            }
+            let output = self.share.join(recording_file(index, "output"));
+            let output = fs::read(output).map_err(cannot("read the recording"))?;
+            self.recording = Some((index, recording, output));
+        }
+        Ok(())
+    }
+}
+
+fn shell(script: &str) -> [String; 3] {
+    ["/bin/sh".to_owned(), "-c".to_owned(), script.to_owned()]
+}
+
+fn found(finding: Finding, said: &str) -> Checked {
+    Checked { finding, said: said.chars().take(LINE_MAX).collect() }
+}
+
+/// All that the volume has is on its device.
+fn sync_volume() -> Result<(), GuestError> {
+    let problem = &cannot(format!("sync {}", guest_path::VOLUME));
+    let volume = File::open(guest_path::VOLUME).map_err(problem)?;
+    rustix::fs::syncfs(&volume).map_err(|error| problem(error.into()))
+}
+
+fn tail(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_BYTES_MAX)..]).into_owned()
+}
+
+fn last_line(text: &str) -> String {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,114 @@
+//! What the host tells the guest about a program whose storage is cut, and what the guest leaves for guests after it.
+
+use std::collections::BTreeMap;
+
+use joj_analysis::lab::program_crash::{Checked, Finding, ProgramRun};
+use joj_device::crash::Missing;
+use serde::{Deserialize, Serialize};
+
+use crate::lab::job::{LabVolume, Setting};
+use crate::lab::recorded_log::Written;
+
+/// The job, below the shared directory.
+pub const PROGRAM_CRASH_JOB_FILE: &str = "program_crash.json";
+
+/// What the guest shall do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramCrashJob {
+    /// The devices of the guest.
+    pub setting: Setting,
+    /// Where the program runs.
+    pub volumes: Vec<LabVolume>,
+    /// The program, by its path on the host or its name, and its arguments.
+    pub command: Vec<String>,
+    /// What a shell runs in front of the program: what it leaves is there in every state.
+    pub before: Option<String>,
+    /// What a shell runs in the recovered directory.
+    pub check: String,
+    /// The environment of all three.
+    pub environment: Vec<(String, String)>,
+    /// How long the program may take, and then how long the log goes on.
+    pub seconds: GuestSeconds,
+    /// Cut a device that acknowledges flushes without effect.
+    pub ignore_flushes: bool,
+    /// What this guest does.
+    pub units: BTreeMap<usize, ProgramUnit>,
+}
+
+/// Times of the guest's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestSeconds {
+    /// The program is ended after so many.
+    pub program: u64,
+    /// The log goes on for so many when the program has ended: the kernel writes what nobody synced.
+    pub settle: u64,
+}
+
+/// A piece of work with a report of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramUnit {
+    /// Run the program on the volume of this number, and keep the log of its device.
+    Record(usize),
+    /// Look at a state.
+    Look(CutState),
+    /// Find out which of the missing writes it takes to break the state in the same way.
+    Shrink(CutState, Finding, String),
+}
+
+/// A state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutState {
+    /// The number of its volume.
+    pub volume: usize,
+    /// When the power is cut, nanoseconds of the guest's clock in the recording.
+    pub at_ns: u64,
+    /// What the cut takes.
+    pub missing: Missing,
+    /// Lines that had been printed.
+    pub promised: usize,
+}
+
+/// What came of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramReport {
+    /// The recording is there.
+    Recorded(ProgramRun),
+    /// What the check found, and the end of what it printed.
+    Looked(Checked, String),
+    /// The writes that have to be missing, and how many states were looked at to know it.
+    Shrunk(Missing, u64),
+}
+
+/// Ends of the names of a recording's files; the last one is written last, and says that it is whole. `output`: all that the program
+/// printed; `trace`: what each request was for (the export `runs` of `joj trace`), empty where it is not known; `run`: [`KeptRun`].
+pub const PROGRAM_RECORDING_ENDS: [&str; 6] = ["log", "requests", "output", "trace", "run", "json"];
+
+/// A recording's own description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRun {
+    /// Where it ran.
+    pub volume: LabVolume,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// How it ran.
+    pub run: ProgramRun,
+}
+
+/// What a program did, by the clock that the log has. Beside it is a file with all that it printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramWritten {
+    /// It was started.
+    pub begin_ns: u64,
+    /// The log was closed.
+    pub settled_ns: u64,
+    /// The end of each line that it printed: when it was read, and where it is in the output, in bytes.
+    pub lines: Vec<(u64, usize)>,
+}
+
+impl Written for ProgramWritten {
+    fn ready_ns(&self) -> u64 {
+        self.begin_ns
+    }
+}

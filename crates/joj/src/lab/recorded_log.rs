@@ -1,0 +1,101 @@
+//! The log of a device that was recorded to be cut, read from the directory where it is kept.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+use joj_device::crash::History;
+use joj_device::log_writes::LogReader;
+use joj_device::request::RequestKind;
+use joj_device::request_log::{LoggedRequest, read_text};
+use joj_device::store::Store;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// Where recordings appear in the shared directory: a guest that ends does not take them along.
+pub const RECORDINGS_DIRECTORY: &str = "recordings";
+/// Ends of the names of a recording's files; the last one is written last, and says that it is whole.
+pub const RECORDING_ENDS: [&str; 3] = ["log", "requests", "json"];
+
+/// True where `share` has the whole recording of cell `index`.
+pub fn is_recorded(share: &Path, index: usize) -> bool {
+    share.join(recording_file(index, "json")).exists()
+}
+
+/// Name of a file of the recording of cell `index`: `log` (dm-log-writes), `requests` (text), `json` (written last).
+pub fn recording_file(index: usize, end: &str) -> String {
+    format!("{RECORDINGS_DIRECTORY}/{index:02}.{end}")
+}
+
+/// Why there is no log.
+#[derive(Debug, Error)]
+pub enum RecordedLogError {
+    /// A file of it cannot be read.
+    #[error("cannot read the recording: {0}")]
+    Read(#[from] io::Error),
+    /// What was written meanwhile has another form.
+    #[error("cannot read the recording: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The files do not belong together.
+    #[error("the recording has {entries} entries and {requests} requests: it is damaged")]
+    Damaged {
+        /// Writes and flushes with their data.
+        entries: usize,
+        /// The same as lines of text.
+        requests: usize,
+    },
+}
+
+/// What was done while the device was logged.
+pub trait Written: DeserializeOwned {
+    /// From this moment of the guest's clock on it may be cut.
+    fn ready_ns(&self) -> u64;
+}
+
+/// A log, from the moment on from which it may be cut.
+#[derive(Debug)]
+pub struct RecordedLog<W> {
+    /// The device at that moment.
+    pub base: Store,
+    /// What was asked of it from there, but for reads.
+    pub logged: Vec<LoggedRequest>,
+    /// The same with data.
+    pub history: History,
+    /// What was done meanwhile.
+    pub written: W,
+}
+
+impl<W: Written> RecordedLog<W> {
+    /// The recording number `index` in `directory`.
+    /// # Errors
+    /// Where it is not whole.
+    pub fn load(directory: &Path, index: usize) -> Result<RecordedLog<W>, RecordedLogError> {
+        let open = |end: &str| File::open(directory.join(recording_file(index, end))).map(BufReader::new);
+        let history = LogReader::new(open("log")?).and_then(History::read)?;
+        let logged = read_text(open("requests")?)?;
+        let written: W = serde_json::from_reader(open("json")?)?;
+        let (entries, requests) = (history.entries().len(), logged.len());
+        if entries != requests {
+            return Err(RecordedLogError::Damaged { entries, requests });
+        }
+        let durable = durable_until(&logged, written.ready_ns());
+        let base = history.store(durable);
+        let (history, logged) = (history.behind(durable), logged[durable..].to_vec());
+        Ok(RecordedLog { base, logged, history, written })
+    }
+}
+
+/// Entries that were done at `at_ns`, up to and with the last flush and the durable writes right behind it: no cut behind them takes
+/// anything of them.
+fn durable_until(logged: &[LoggedRequest], at_ns: u64) -> usize {
+    let done = logged.iter().take_while(|logged| logged.completion.done_ns <= at_ns).count();
+    let is_flush = |logged: &LoggedRequest| logged.request.kind == RequestKind::Flush;
+    let flushed = logged[..done].iter().rposition(is_flush).map_or(0, |at| at + 1);
+    let is_durable = |logged: &&LoggedRequest| {
+        matches!(
+            logged.request.kind,
+            RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true }
+        )
+    };
+    flushed + logged[flushed..done].iter().take_while(is_durable).count()
+}

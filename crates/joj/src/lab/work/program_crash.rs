@@ -1,0 +1,61 @@
+//! A program's crash states as work for guests: a guest for each recording, and several for the states of one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::lab::error::ShareError;
+use crate::lab::guest_pool::Work;
+use crate::lab::host_share::HostShare;
+use crate::lab::jobs::program_crash::{
+    PROGRAM_CRASH_JOB_FILE, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramReport, ProgramUnit,
+};
+use crate::lab::recorded_log::recording_file;
+use crate::lab::work::crash::exchange;
+
+/// What guests need to know.
+#[derive(Debug)]
+pub struct ProgramCrashWork<'a> {
+    /// The job, with all of its units.
+    pub job: ProgramCrashJob,
+    /// Where recordings are kept.
+    pub recordings: &'a Path,
+}
+
+impl ProgramCrashWork<'_> {
+    fn volume_of(&self, unit: usize) -> Option<usize> {
+        match self.job.units.get(&unit)? {
+            ProgramUnit::Record(_) => None,
+            ProgramUnit::Look(state) | ProgramUnit::Shrink(state, ..) => Some(state.volume),
+        }
+    }
+}
+
+impl Work for ProgramCrashWork<'_> {
+    type Report = ProgramReport;
+
+    fn name(&self, unit: usize) -> String {
+        let volume = |volume: usize| self.job.volumes[volume].name();
+        match self.job.units.get(&unit) {
+            Some(ProgramUnit::Record(number)) => format!("{}: recording", volume(*number)),
+            Some(ProgramUnit::Look(state)) => format!("{}: states", volume(state.volume)),
+            Some(ProgramUnit::Shrink(state, ..)) => {
+                format!("{}: which writes it takes", volume(state.volume))
+            }
+            None => String::new(),
+        }
+    }
+
+    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {
+        let here = share.shared();
+        let mut volumes: Vec<usize> = units.iter().filter_map(|unit| self.volume_of(*unit)).collect();
+        volumes.dedup();
+        for volume in volumes {
+            if !here.join(recording_file(volume, "json")).exists() {
+                exchange(volume, &PROGRAM_RECORDING_ENDS, self.recordings, &here)?;
+            }
+        }
+        let own = |unit: &usize| Some((*unit, self.job.units.get(unit)?.clone()));
+        let units: BTreeMap<usize, ProgramUnit> = units.iter().filter_map(own).collect();
+        share.put(PROGRAM_CRASH_JOB_FILE, &ProgramCrashJob { units, ..self.job.clone() })
+    }
+}

@@ -1,0 +1,135 @@
+//! The result of `joj crash` as text.
+
+use std::fmt::Write;
+
+use joj_analysis::bench::key::Word;
+use joj_analysis::lab::program_crash::{
+    BrokenStates, Finding, ProgramCrashResult, ProgramRun, ProgramVolume,
+};
+
+use crate::show::text::{columns, duration};
+
+/// Missing writes that are told of a state.
+const WRITES_SHOWN: usize = 12;
+
+/// The table, and what broke.
+pub fn text(result: &ProgramCrashResult, recordings: &str) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}\ncheck: {}\n{}", result.command.join(" "), result.check, result.machine);
+    if let Some(planted) = &result.planted {
+        let _ = writeln!(text, "planted: {planted}");
+    }
+    let _ = writeln!(text);
+    text += &table(result);
+    for volume in &result.volumes {
+        if let Some(reason) = &volume.failure {
+            let _ = writeln!(text, "{}: FAILED: {reason}", name(volume));
+        }
+        if let Some(run) = &volume.run {
+            remarks(&mut text, volume, run);
+        }
+    }
+    for (number, volume) in result.volumes.iter().enumerate() {
+        for broken in &volume.broken {
+            tell(&mut text, result, number, broken);
+        }
+    }
+    if result.volumes.iter().any(|volume| !volume.broken.is_empty()) {
+        let _ = writeln!(
+            text,
+            "\nTo see a state again, and all that the check prints of it: the same command with\n\
+             --recordings {recordings} --state STATE"
+        );
+    }
+    text
+}
+
+/// How a state is named on the command line: the number of its filesystem in the list, the moment, what is missing.
+pub fn state_name(volume: usize, at_ns: u64, missing: &str) -> String {
+    format!("{}/{at_ns}/{missing}", volume + 1)
+}
+
+/// What progress and text call a filesystem.
+pub fn name(volume: &ProgramVolume) -> String {
+    let mut name = format!("{} {}", volume.filesystem.word(), volume.device);
+    if let Some(options) = &volume.mount_options {
+        let _ = write!(name, " {options}");
+    }
+    name
+}
+
+fn table(result: &ProgramCrashResult) -> String {
+    let head = ["filesystem", "printed", "requests", "states", "kept", "lost", "corrupt", "other"];
+    let mut rows = vec![head.map(ToOwned::to_owned).to_vec()];
+    for volume in result.volumes.iter().filter(|volume| !volume.states.is_empty()) {
+        let [kept, lost, corrupt] =
+            [Finding::Kept, Finding::Lost, Finding::Corrupt].map(|finding| volume.count(finding));
+        let all = volume.states.len();
+        let numbers = [
+            volume.run.as_ref().map_or(0, |run| run.lines),
+            volume.entries,
+            all,
+            kept,
+            lost,
+            corrupt,
+            all - kept - lost - corrupt,
+        ];
+        let cells = numbers.iter().map(ToString::to_string);
+        rows.push(std::iter::once(name(volume)).chain(cells).collect());
+    }
+    if rows.len() == 1 { String::new() } else { columns(&rows) }
+}
+
+fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
+    let name = name(volume);
+    let end = match (run.was_ended, run.exit_code, run.signal) {
+        (true, ..) => Some(format!(
+            "the program was ended after {}; --program-seconds gives it more time",
+            duration(run.elapsed_ns)
+        )),
+        (_, Some(0), _) => None,
+        (_, Some(code), _) => Some(format!("the program ended with exit code {code}")),
+        (_, None, signal) => Some(format!("signal {} ended the program", signal.unwrap_or(0))),
+    };
+    if let Some(end) = end {
+        let said = run.stderr.lines().last().unwrap_or_default();
+        let _ = writeln!(text, "{name}: {end}{}{said}", if said.is_empty() { "" } else { ": " });
+    }
+    if run.lines == 0 {
+        let _ = writeln!(
+            text,
+            "{name}: the program printed no line: it promised nothing, and nothing can be lost"
+        );
+    }
+    if volume.entries == 0 {
+        let _ = writeln!(text, "{name}: the program wrote nothing to /data");
+    }
+    if !volume.states.is_empty() {
+        let how =
+            if volume.is_systematic { "every moment was cut" } else { "moments were chosen by the seed" };
+        let _ =
+            writeln!(text, "{name}: {how}; {} choices led to a state that was there already", volume.same);
+    }
+}
+
+fn tell(text: &mut String, result: &ProgramCrashResult, number: usize, broken: &BrokenStates) {
+    let (volume, state) = (&result.volumes[number], &broken.shortest);
+    let said = if state.checked.said.is_empty() { "the check said nothing" } else { &state.checked.said };
+    let states = if broken.states == 1 { "1 state" } else { &format!("{} states", broken.states) };
+    let _ = writeln!(text, "\n{} on {}, {states}: {said}", state.checked.finding.word(), name(volume));
+    let last = match (&broken.last_line, state.promised) {
+        (Some(line), count) => format!("behind line {count}, `{line}`"),
+        (None, _) => "before the first line".to_owned(),
+    };
+    let _ = writeln!(text, "  the shortest: cut {} after the start, {last}", duration(broken.since_start_ns));
+    if broken.left_out.is_empty() {
+        let _ = writeln!(text, "  no write is missing: it had not reached the device yet");
+    }
+    for one in broken.left_out.iter().take(WRITES_SHOWN) {
+        let _ = writeln!(text, "  missing: {}", one.what);
+    }
+    if let Some(more) = broken.left_out.len().checked_sub(WRITES_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  and {more} more");
+    }
+    let _ = writeln!(text, "  state: {}", state_name(number, state.at_ns, &state.missing));
+}

@@ -1,0 +1,139 @@
+//! Goal: `joj crash` finds what a program loses at a power cut, says which writes it takes, and finds nothing where nothing is lost.
+//! Method: shell programs whose answer is known: one that promises before it syncs, one that syncs first, one that breaks its file when blocks
+//! change places, and the second one on a device that lies; then what is refused before a machine starts.
+//!
+//! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
+
+mod emulated;
+mod replay;
+#[allow(dead_code, reason = "other tests use all of it")]
+mod waldio;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use emulated::missing;
+use joj_analysis::lab::program_crash::{Finding, ProgramCrashResult, ProgramVolume};
+use replay::{Scratch, told};
+use waldio::skipped;
+
+/// Exit code 1 where a line that was printed is not in the file, 2 where there is another one than `one` and `two`.
+const CHECK: &str = "touch file; while read line; do grep -qx \"$line\" file || { echo \"line $line is gone\"; exit 1; }; done; \
+                     grep -qvx -e one -e two file && { echo another line; exit 2; }; exit 0";
+/// Promises what is durable.
+const RIGHT: &str = "echo one > file; sync file; sync .; echo one; echo two >> file; sync file; echo two";
+/// Promises first.
+const TOO_EARLY: &str = "sync .; echo one > file; echo one; sync file; sync .";
+/// Writes a mark beside its data, and syncs both at once.
+const IN_NO_ORDER: &str = "dd if=/dev/zero of=data bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=mark bs=4096 count=1 2>/dev/null; \
+                           sync data mark .; (yes data | head -c 4096) 1<>data; (yes mark | head -c 4096) 1<>mark; sync";
+const IN_ORDER_CHECK: &str = "test -s mark && test -n \"$(tr -d '\\0' < mark)\" && test -z \"$(tr -d '\\0' < data)\" && \
+                              { echo 'a mark without its data'; exit 2; }; exit 0";
+
+fn crash(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_joj")).arg("crash").args(words).output().expect("joj")
+}
+
+/// The result of a shell's script with these options, and joj's exit code; none where there is no emulated machine.
+fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ProgramCrashResult, Option<i32>)> {
+    if let Some(reason) = missing() {
+        skipped(&reason);
+        return None;
+    }
+    let json = scratch.file("result.json");
+    let always = ["--settle-seconds", "7", "--json", json.to_str().expect("text")];
+    let output = crash(&[options, &always, &["--", "sh", "-c", script]].concat());
+    let (code, said) = told(&output);
+    println!("{}{said}", String::from_utf8_lossy(&output.stdout));
+    let text = fs::read(&json).unwrap_or_else(|error| panic!("no result, {error}: {said}"));
+    Some((serde_json::from_slice(&text).expect("a result"), code))
+}
+
+fn only(result: &ProgramCrashResult) -> &ProgramVolume {
+    let [volume] = &result.volumes[..] else { panic!("{} filesystems", result.volumes.len()) };
+    assert_eq!(volume.failure, None);
+    assert!(!volume.states.is_empty());
+    volume
+}
+
+#[test]
+fn a_program_that_syncs_first_loses_nothing_but_on_a_device_that_lies_in_the_lab() {
+    let scratch = Scratch::new("crash-right");
+    let options = ["--check", CHECK, "--states", "40"];
+    let Some((result, code)) = run(&scratch, &options, RIGHT) else { return };
+    let volume = only(&result);
+    assert_eq!((volume.count(Finding::Kept), code), (volume.states.len(), Some(0)), "{:?}", volume.broken);
+    assert_eq!(volume.run.as_ref().map(|run| run.lines), Some(2));
+    let promised: Vec<usize> = volume.states.iter().map(|state| state.promised).collect();
+    assert!([0, 1, 2].iter().all(|lines| promised.contains(lines)), "{promised:?}");
+    assert!(volume.states.iter().any(|state| state.missing_writes > 0), "no cut took anything");
+
+    let Some((result, code)) = run(&scratch, &[&options[..], &["--lying"]].concat(), RIGHT) else { return };
+    let lost = only(&result).count(Finding::Lost);
+    assert!(lost > 0 && code == Some(1), "a device that lies loses nothing");
+}
+
+#[test]
+fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the_lab() {
+    let scratch = Scratch::new("crash-early");
+    let recordings = scratch.file("recordings");
+    let recordings = recordings.to_str().expect("text");
+    let options = ["--check", CHECK, "--states", "40", "--recordings", recordings];
+    let Some((result, code)) = run(&scratch, &options, TOO_EARLY) else { return };
+    let [way] = &only(&result).broken[..] else { panic!("{:?}", only(&result).broken) };
+    assert_eq!(
+        (way.shortest.checked.finding, way.shortest.checked.said.as_str()),
+        (Finding::Lost, "line one is gone")
+    );
+    assert_eq!((way.last_line.as_deref(), code), (Some("one"), Some(1)));
+    assert_eq!(way.shortest.missing, "nothing", "it had not been written");
+    let state = format!("1/{}/{}", way.shortest.at_ns, way.shortest.missing);
+    let again = run(&scratch, &[&options[..], &["--state", &state]].concat(), TOO_EARLY);
+    let (result, code) = again.expect("the machine was there");
+    assert_eq!((only(&result).count(Finding::Lost), only(&result).states.len(), code), (1, 1, Some(1)));
+}
+
+#[test]
+fn writes_that_may_change_places_are_named_by_their_files_in_the_lab() {
+    let scratch = Scratch::new("crash-order");
+    let options = ["--check", IN_ORDER_CHECK, "--states", "60"];
+    let Some((result, _)) = run(&scratch, &options, IN_NO_ORDER) else { return };
+    let [way] = &only(&result).broken[..] else { panic!("{:?}", only(&result).broken) };
+    assert_eq!(way.shortest.missing_writes, 1, "{way:?}");
+    let what: Vec<&str> = way.left_out.iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(what, ["data of data, byte 0"]);
+}
+
+#[test]
+fn a_check_that_fails_without_a_cut_is_told_before_any_state_in_the_lab() {
+    let scratch = Scratch::new("crash-check");
+    let Some((result, code)) = run(&scratch, &["--check", "echo always wrong; exit 1"], RIGHT) else {
+        return;
+    };
+    let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
+    assert!(failure.contains("though nothing was cut") && failure.contains("always wrong"), "{failure}");
+    assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
+}
+
+#[test]
+fn what_cannot_be_is_told_before_anything_starts() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["--", "true"], "--check"),
+        (&["--check", "true"], "PROGRAM"),
+        (&["--check", "true", "--state", "1/2/nothing", "--", "true"], "--recordings"),
+        (
+            &["--check", "true", "--recordings", ".", "--state", "2/2/nothing", "--", "true"],
+            "as `joj crash` named it",
+        ),
+        (
+            &["--check", "true", "--recordings", ".", "--state", "1/2/x", "--", "true"],
+            "as `joj crash` named it",
+        ),
+    ];
+    for (words, expected) in cases {
+        let (code, said) = told(&crash(words));
+        assert!(said.contains(expected) && code == Some(2), "{words:?}: {code:?}, {said}");
+    }
+    let (code, said) = told(&crash(&["--check", "true", "--device", "nothing-like-it", "--", "true"]));
+    assert!(said.contains("nothing-like-it") && code == Some(1), "{code:?}, {said}");
+}
