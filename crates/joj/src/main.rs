@@ -41,6 +41,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use command_line::lab::program_crash::BuiltIn;
 use command_line::{Cli, Command};
 use machine::files::standard_output;
 
@@ -68,7 +69,10 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::TraceGenerate(options) => trace::generate::run(&options)?,
         Command::Monitor(options) => monitor::run(&options)?,
         Command::Lab(options) => lab::commands::run::run(&options)?,
-        Command::Crash(options) => lab::commands::program_crash::run(&options)?,
+        Command::Crash(options) => match &options.built_in {
+            Some(BuiltIn::Sqlite(options)) => lab::commands::run::crash(options)?,
+            None => lab::commands::program_crash::run(&options.program)?,
+        },
         Command::LabGuest => lab::guest::agent::run(),
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man_pages::run(&directory)?,

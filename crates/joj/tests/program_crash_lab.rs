@@ -13,6 +13,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use emulated::missing;
+use joj_analysis::lab::crash::{CellStates, CrashResult, CrashVerdict};
 use joj_analysis::lab::program_crash::{Finding, ProgramCrashResult, ProgramVolume};
 use replay::{Scratch, told};
 use waldio::skipped;
@@ -115,9 +116,29 @@ fn a_check_that_fails_without_a_cut_is_told_before_any_state_in_the_lab() {
     assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
 }
 
+/// To commit, SQLite deletes the journal, and does not sync its directory (its manual, `PRAGMA synchronous=EXTRA`); it syncs what it truncates.
+#[test]
+fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("crash-sqlite");
+    let json = scratch.file("result.json");
+    let words = ["sqlite", "--mode", "delete,truncate", "--sync", "full", "--filesystems", "ext4"];
+    let numbers = ["--states", "12", "--commits", "10", "--json", json.to_str().expect("text")];
+    let (code, said) = told(&crash(&[&words[..], &numbers].concat()));
+    let result: CrashResult = serde_json::from_slice(&fs::read(&json).expect(&said)).expect("a result");
+    let lost = |cell: &CellStates| cell.count(|verdict| matches!(verdict, CrashVerdict::Lost(_)));
+    let sound = |cell: &CellStates| cell.count(|verdict| matches!(verdict, CrashVerdict::Sound(_)));
+    let [deleted, truncated] = &result.cells[..] else { panic!("{said}") };
+    assert!(lost(deleted) > 0 && lost(deleted) + sound(deleted) == 12, "{deleted:?}");
+    assert_eq!((sound(truncated), code), (12, Some(1)), "{truncated:?}");
+}
+
 #[test]
 fn what_cannot_be_is_told_before_anything_starts() {
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
+        (&["sqlite", "--mode", "memory"], "delete, truncate, persist, wal and waldio"),
         (&["--", "true"], "--check"),
         (&["--check", "true"], "PROGRAM"),
         (&["--check", "true", "--state", "1/2/nothing", "--", "true"], "--recordings"),

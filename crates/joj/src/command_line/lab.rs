@@ -1,6 +1,6 @@
 //! Options of `joj lab` and `joj crash`.
 //!
-//! crash    `joj lab crash`;  exec: `joj lab exec`;  program_crash: `joj crash`
+//! program_crash    `joj crash`;  crash: `joj lab crash`;  exec: `joj lab exec`
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 use crate::command_line::lab::crash::CrashOptions;
 use crate::command_line::trace::BackendChoice;
 
+pub mod program_crash;
 pub mod crash;
 pub mod exec;
-pub mod program_crash;
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\

@@ -36,7 +36,7 @@ use joj_analysis::bench::study::parts::StudyPart;
 use crate::command_line::device::DeviceOptions;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
-use crate::command_line::lab::program_crash::ProgramCrashOptions;
+use crate::command_line::lab::program_crash::CrashCommandOptions;
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::monitor::MonitorOptions;
 use crate::command_line::record::RecordOptions;
@@ -93,7 +93,7 @@ pub enum Command {
     Lab(LabOptions),
     /// Cut the power of any program's storage, and see what it loses
     #[command(after_help = crate::command_line::lab::program_crash::EXAMPLES)]
-    Crash(Box<ProgramCrashOptions>),
+    Crash(Box<CrashCommandOptions>),
     /// Be the first process of the emulated machine
     #[command(hide = true)]
     LabGuest,

@@ -16,6 +16,7 @@ Examples:
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    again: the same cuts of the same recording
   joj lab crash --filesystems f2fs --torn f2fs   what F2FS, and SQLite on it, makes of blocks that are half new
   joj lab crash --plant ignored-flushes          a device that lies: this has to lose commits
+  joj crash sqlite --mode delete,truncate,persist,wal --sync full,normal    the same command by another name
 
 A writer commits on the emulated device, whose log is recorded. A state is what a power cut at one moment may leave: everything
 that a flush or a FUA write promised, and of the rest any part. The kernel mounts it, SQLite opens the
@@ -36,8 +37,8 @@ pub struct CrashOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ext4,xfs,f2fs")]
     pub filesystems: Vec<Filesystem>,
 
-    /// Stock WAL and waldio, or one of them
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "wal,waldio")]
+    /// delete, truncate, persist, wal, waldio
+    #[arg(long, alias = "mode", value_name = "LIST", value_delimiter = ',', default_value = "wal,waldio")]
     pub modes: Vec<JournalMode>,
 
     /// Option for waldio, for example layout=embedded; may be repeated
@@ -65,8 +66,8 @@ pub struct CrashOptions {
     pub device: String,
 
     /// PRAGMA synchronous; with `normal` COMMITs may be lost, and only holes and damage are failures (unless durability=bounded)
-    #[arg(long, value_name = "LEVEL", default_value = "full")]
-    pub synchronous: Synchronous,
+    #[arg(long, alias = "sync", value_name = "LIST", value_delimiter = ',', default_value = "full")]
+    pub synchronous: Vec<Synchronous>,
 
     /// Write the result as JSON (docs/crash_states.md); `-` for standard output instead of the table
     #[arg(long, value_name = "FILE")]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use joj_analysis::filesystem::Filesystem;
 
-use crate::command_line::lab::{GuestOptions, MachineOptions};
+use crate::command_line::lab::{CrashLabOptions, GuestOptions, MachineOptions};
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
@@ -13,6 +13,7 @@ Examples:
   joj crash --check 'python3 /home/me/check.py' -- python3 /home/me/app.py
   joj crash --filesystems ext4,xfs,btrfs,f2fs --states 200 --check /home/me/verify.sh -- /home/me/my-program
   joj crash --mount data=writeback --before 'cp /home/me/old.json config.json' --check ./c -- ./p
+  joj crash sqlite --mode delete,truncate,persist,wal --sync full,normal    SQLite, with a workload and a check of joj's
   joj crash --recordings kept/ --state 21000345671/35:1 --check 'ls -l; cat config.json' -- ./p    one state again
 
 The program runs in an emulated machine that sees this machine's programs, libraries and files, to read only. It works in
@@ -32,12 +33,37 @@ A short program is cut at every moment, a long one at --states moments that --se
 the state with the fewest missing writes, and says which they are.
 The exit code is 0 when every promise was kept, 1 when one was broken, 2 for a wrong command line, 130 after Ctrl-C.";
 
-/// Options of `joj crash`.
+/// Options of `joj crash`: a program, or what joj brings.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true
+)]
+pub struct CrashCommandOptions {
+    /// What joj brings.
+    #[command(subcommand)]
+    pub built_in: Option<BuiltIn>,
+
+    /// A program of the user's.
+    #[command(flatten)]
+    pub program: ProgramCrashOptions,
+}
+
+/// Programs and checks that joj brings.
+#[derive(Debug, Subcommand)]
+pub enum BuiltIn {
+    /// SQLite's commits, in each journal mode: the same as `joj lab crash`
+    #[command(after_help = crate::command_line::lab::crash::EXAMPLES)]
+    Sqlite(Box<CrashLabOptions>),
+}
+
+/// A program that is to be cut.
 #[derive(Debug, Args)]
 pub struct ProgramCrashOptions {
     /// What says whether the files are as they should be: a shell command
-    #[arg(long, value_name = "COMMAND")]
-    pub check: String,
+    #[arg(long, value_name = "COMMAND", required = true)]
+    pub check: Option<String>,
 
     /// Filesystems: ext4, xfs, btrfs, nilfs2, f2fs
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ext4")]

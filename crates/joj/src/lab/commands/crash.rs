@@ -25,6 +25,9 @@ use crate::machine::files::output_file;
 use crate::machine::proc::signal;
 use crate::show::lab::crash_table;
 
+/// Journal modes that are made to survive a power cut.
+const SURVIVING: [JournalMode; 5] =
+    [JournalMode::Delete, JournalMode::Truncate, JournalMode::Persist, JournalMode::Wal, JournalMode::Waldio];
 /// Seconds that a state takes, for the first forecast.
 const STATE_SECONDS: f64 = 0.5;
 /// Capacity of the device: room for the database, and what mkfs.xfs asks for.
@@ -34,23 +37,24 @@ const DEVICE_BYTES: u64 = 512 << 20;
 /// # Errors
 /// Modes or options that cannot be.
 pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
-    if options.modes.iter().any(|mode| !matches!(mode, JournalMode::Wal | JournalMode::Waldio)) {
+    if options.modes.iter().any(|mode| !SURVIVING.contains(mode)) {
         return Err(CrashUsage::Modes);
     }
     let waldio_options = &options.waldio_option;
     if !waldio_options.is_empty() && !options.modes.contains(&JournalMode::Waldio) {
         return Err(CrashUsage::WaldioOption);
     }
-    let combinations =
-        options.filesystems.iter().flat_map(|kind| options.modes.iter().map(move |mode| (kind, mode)));
-    let cells = combinations.map(|(filesystem, mode)| Cell {
+    let levels = &options.synchronous;
+    let modes = || options.modes.iter().flat_map(|mode| levels.iter().map(move |level| (mode, level)));
+    let combinations = options.filesystems.iter().flat_map(|kind| modes().map(move |mode| (kind, mode)));
+    let cells = combinations.map(|(filesystem, (mode, synchronous))| Cell {
         filesystem: *filesystem,
         feature: Feature::None,
         device: options.device.clone(),
         journal_device: None,
         task: Task::Insert,
         mode: *mode,
-        synchronous: options.synchronous,
+        synchronous: *synchronous,
         sync_call: SyncCall::Fdatasync,
         schema: Schema::Waldio,
         log: LogState::Fresh,

@@ -109,8 +109,8 @@ pub enum LabError {
 /// Options of `joj lab crash` that do not go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CrashUsage {
-    /// A mode without a log.
-    #[error("`--modes` takes wal and waldio here")]
+    /// A mode that is not made to survive a power cut.
+    #[error("`--modes` takes delete, truncate, persist, wal and waldio here")]
     Modes,
     /// An option for a mode that is not looked at.
     #[error("`--waldio-option` needs `--modes waldio`")]

@@ -12,9 +12,9 @@ use joj_analysis::lab::result::{
 };
 
 use crate::bench::progress::Progress;
-use crate::command_line::lab::{LabAction, LabOptions, MachineOptions, RunOptions};
+use crate::command_line::lab::{CrashLabOptions, LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::command_line::wrong_usage;
-use crate::lab::commands::crash;
+use crate::lab::commands::crash as crash_states;
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::exec;
 use crate::lab::commands::parts::{Needed, contents, jobs, packages};
@@ -54,27 +54,32 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
             Err(LabError::Replay(ReplayError::Stopped)) => Ok(ExitCode::from(signal::STOPPED_EXIT_CODE)),
             measured => measured,
         },
-        LabAction::Crash(options) => {
-            let cells = match crash::cells(&options.crash) {
-                Ok(cells) => cells,
-                Err(what) => return Ok(wrong_usage(&what.to_string())),
-            };
-            let qemu = process::version()?;
-            let contents = contents(&options.machine, Needed::by(&cells))?;
-            let packages = packages(&options.machine)?;
-            let pool = GuestPool {
-                packages: &packages,
-                contents: &contents,
-                qemu: &qemu,
-                jobs: jobs(&options.guests),
-                unit_seconds: options.crash.state_seconds,
-            };
-            crash::run(&options.crash, cells, &pool)
-        }
+        LabAction::Crash(options) => crash(options),
         LabAction::Exec(options) => exec::run(options),
         LabAction::Report(options) => Ok(report::run(options)?),
         LabAction::Shell(options) => shell(options),
     }
+}
+
+/// Runs `joj lab crash`.
+/// # Errors
+/// What could not be done, where, and how to mend it. The emulated machines are off, their files are gone.
+pub fn crash(options: &CrashLabOptions) -> Result<ExitCode, LabError> {
+    let cells = match crash_states::cells(&options.crash) {
+        Ok(cells) => cells,
+        Err(what) => return Ok(wrong_usage(&what.to_string())),
+    };
+    let qemu = process::version()?;
+    let contents = contents(&options.machine, Needed::by(&cells))?;
+    let packages = packages(&options.machine)?;
+    let pool = GuestPool {
+        packages: &packages,
+        contents: &contents,
+        qemu: &qemu,
+        jobs: jobs(&options.guests),
+        unit_seconds: options.crash.state_seconds,
+    };
+    crash_states::run(&options.crash, cells, &pool)
 }
 
 /// Capacity of the devices: what probes of a range write first does not fit into the usual one, with a filesystem below it.
