@@ -107,6 +107,35 @@ impl Word for Recorder {
     }
 }
 
+/// When a replay makes each call, as `joj replay --order` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellOrder {
+    /// At its recorded time.
+    #[default]
+    Timed,
+    /// After those that it waits for, and the think time that followed them: a slow disk makes the whole longer.
+    Dependent,
+}
+
+impl CellOrder {
+    /// True where nothing else is asked for.
+    pub fn is_timed(&self) -> bool {
+        *self == Self::Timed
+    }
+}
+
+impl Word for CellOrder {
+    const DIMENSION: &'static str = "order";
+    const ALL: &'static [Self] = &[Self::Timed, Self::Dependent];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Timed => "timed",
+            Self::Dependent => "dependent",
+        }
+    }
+}
+
 /// Bytes of a write without SQLite.
 const WRITE_BYTES: u64 = 4096;
 /// MiB of the file that writes without SQLite are made in: as Mobibench has it.
@@ -141,7 +170,7 @@ pub enum Task {
     ProbeRandomWrite,
     /// The same, read.
     ProbeRandomRead,
-    /// The calls of a recording, each at its recorded time. All of them are one transaction.
+    /// The calls of a recording. All of them are one transaction.
     Replay,
 }
 
@@ -206,7 +235,7 @@ impl Task {
     }
 }
 
-parsed_as_words!(Feature, SyncCall, Task, Recorder);
+parsed_as_words!(Feature, SyncCall, Task, Recorder, CellOrder);
 
 /// One measurement. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,6 +283,9 @@ pub struct Cell {
     /// It is read as Mobibench reads a MobiGen script.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compat: bool,
+    /// When each of its calls is made.
+    #[serde(default, skip_serializing_if = "CellOrder::is_timed")]
+    pub order: CellOrder,
     /// The first so many MiB that a probe's records are in, of a file of [`PROBE_FILLED_MIB`] that was written in order. None: 128 MiB,
     /// which is the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -296,7 +328,8 @@ impl fmt::Display for Cell {
             write!(formatter, " within {range_mib} MiB")?;
         }
         if let Some(recording) = &self.recording {
-            return write!(formatter, " {recording}{}", if self.compat { " compat" } else { "" });
+            let order = if self.order.is_timed() { "" } else { " dependent" };
+            return write!(formatter, " {recording}{}{order}", if self.compat { " compat" } else { "" });
         }
         if self.file_mib != FILE_MIB {
             write!(formatter, " in {} MiB", self.file_mib)?;

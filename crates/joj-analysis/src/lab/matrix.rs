@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, FILE_MIB, Feature, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
+use crate::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
 
 /// Most threads of a cell.
 pub const THREADS_MAX: u32 = 64;
@@ -52,6 +52,8 @@ pub struct Matrix {
     pub range_mib: Vec<u64>,
     /// Whether recordings are read as Mobibench reads a MobiGen script.
     pub compat: Vec<bool>,
+    /// When recordings' calls are made.
+    pub order: Vec<CellOrder>,
     /// Who records what is done.
     pub recorder: Vec<Recorder>,
 }
@@ -79,6 +81,7 @@ impl Default for Matrix {
             recording: Vec::new(),
             range_mib: Vec::new(),
             compat: vec![false],
+            order: vec![CellOrder::Timed],
             recorder: vec![Recorder::None],
         }
     }
@@ -194,6 +197,7 @@ impl Matrix {
             recording: None,
             range_mib: None,
             compat: false,
+            order: CellOrder::Timed,
             recorder: Recorder::None,
         }
     }
@@ -234,8 +238,10 @@ impl Matrix {
     fn replays(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
         for recording in &self.recording {
             for compat in &self.compat {
-                let (recording, compat) = (Some(recording.clone()), *compat);
-                found(Cell { recording, compat, transactions: 1, ..cell.clone() });
+                for order in &self.order {
+                    let (recording, compat, order) = (Some(recording.clone()), *compat, *order);
+                    found(Cell { recording, compat, order, transactions: 1, ..cell.clone() });
+                }
             }
         }
     }

@@ -154,6 +154,11 @@ mod tests {
         };
         assert_eq!(names, [of("ext4"), of("f2fs")].concat());
         assert!(cells.iter().all(|cell| cell.transactions == 1));
+        let matrix = serde_json::json!({
+            "filesystem": ["ext4"], "device": ["ram"], "task": ["replay"], "recording": ["app"], "order": ["timed", "dependent"],
+        });
+        let names: Vec<String> = plan(matrix).cells().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["ext4 ram, replay app", "ext4 ram, replay app dependent"]);
         let said = |task, recordings| axes(task, recordings).cells().unwrap_err().to_string();
         assert!(said("replay", serde_json::json!([])).contains("no recording"));
         assert!(said("insert", serde_json::json!(["app"])).contains("the task replay"));

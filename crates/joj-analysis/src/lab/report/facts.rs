@@ -42,6 +42,8 @@ pub struct Counted {
 pub struct CellFacts {
     /// Time, in microseconds, above 0.
     pub elapsed_us: f64,
+    /// Of a replay: from its first call to the end of its last, in microseconds.
+    pub replayed_us: Option<f64>,
     /// Bytes of its write or read, where it is not SQLite's.
     pub record_bytes: f64,
     /// Processor time of the process, in microseconds.
@@ -75,6 +77,7 @@ impl CellFacts {
         });
         CellFacts {
             elapsed_us: run.per_transaction(run.elapsed_ns.max(1)) / 1e3,
+            replayed_us: measurement.replay.as_ref().map(|replay| replay.elapsed_ns as f64 / 1e3),
             record_bytes: cell.task.record_bytes() as f64,
             cpu_us: run.per_transaction(run.cpu_user_us + run.cpu_system_us),
             traced,
@@ -98,7 +101,7 @@ pub(in crate::lab) mod sample {
     use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
     use crate::bench::run::{DeviceDelta, Latency, Run};
     use crate::filesystem::Filesystem;
-    use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
+    use crate::lab::cell::{Cell, CellOrder, Feature, Recorder, SyncCall, Task};
     use crate::lab::result::{
         CellMeasurement, CellOutcome, CellResult, Costs, LabMachine, LabResult, RESULT_FORMAT, RESULT_VERSION,
     };
@@ -125,6 +128,7 @@ pub(in crate::lab) mod sample {
             recording: None,
             range_mib: None,
             compat: false,
+            order: CellOrder::Timed,
             recorder: Recorder::None,
         }
     }

@@ -45,6 +45,10 @@ pub enum Metric {
     MbPerS,
     /// Seconds of a transaction; of a replay, those that its threads were inside calls.
     Seconds,
+    /// Seconds that a replay took, think time included.
+    ReplayS,
+    /// Megabytes that the device wrote in a transaction, or a replay, by its own counters.
+    MbTotal,
     /// MB/s of 128 MiB written in order, of the device alone.
     DeviceSequentialWrite,
     /// MB/s of 128 MiB read in order, of the device alone.
@@ -57,6 +61,8 @@ pub enum Metric {
 
 /// Bytes of a task's write where it is not SQLite's.
 const WRITE_KIB: f64 = 4.0;
+/// Megabytes of a KiB.
+const MB_PER_KIB: f64 = 0.001_024;
 /// Megabytes of 1,000 transactions of 1 KiB.
 const MB_PER_1000: f64 = 1.024;
 
@@ -70,8 +76,8 @@ impl Metric {
             Self::Writes => "writes",
             Self::Flushes => "flushes",
             Self::Syncs => "syncs",
-            Self::Seconds => "s",
-            Self::MbPer1000 | Self::MbDataPer1000 | Self::MbJournalPer1000 => "MB",
+            Self::Seconds | Self::ReplayS => "s",
+            Self::MbTotal | Self::MbPer1000 | Self::MbDataPer1000 | Self::MbJournalPer1000 => "MB",
             Self::MbPerS
             | Self::DeviceSequentialWrite
             | Self::DeviceSequentialRead
@@ -98,12 +104,12 @@ impl Metric {
 
     /// True where less is faster.
     pub fn is_time(self) -> bool {
-        self == Self::Seconds
+        matches!(self, Self::Seconds | Self::ReplayS)
     }
 
     /// True where only a traced cell has it.
     pub fn is_of_trace(self) -> bool {
-        !self.is_speed() && !self.is_of_device() && self != Self::MbPer1000
+        !self.is_speed() && !self.is_of_device() && !matches!(self, Self::MbPer1000 | Self::MbTotal)
     }
 
     /// Its value in a cell.
@@ -116,6 +122,7 @@ impl Metric {
             Self::TransactionsPerS => Ok(1e6 / facts.elapsed_us),
             Self::KibPerS => Ok(WRITE_KIB * 1e6 / facts.elapsed_us),
             Self::Seconds => Ok(facts.elapsed_us / 1e6),
+            Self::ReplayS => facts.replayed_us.map(|us| us / 1e6).ok_or("its cell is no replay"),
             Self::MbPerS => Ok(facts.record_bytes / facts.elapsed_us),
             Self::KibTotal => traced.map(|costs| costs.kib()),
             Self::KibData => traced.map(|costs| costs.data_kib),
@@ -132,9 +139,9 @@ impl Metric {
             Self::Syncs => traced.map(|costs| costs.syncs),
             Self::MbDataPer1000 => traced.map(|costs| costs.data_kib * MB_PER_1000),
             Self::MbJournalPer1000 => traced.map(|costs| costs.journal_kib * MB_PER_1000),
-            Self::MbPer1000 => facts
+            Self::MbPer1000 | Self::MbTotal => facts
                 .device
-                .map(|device| device.kib * MB_PER_1000)
+                .map(|device| device.kib * if self == Self::MbTotal { MB_PER_KIB } else { MB_PER_1000 })
                 .ok_or("its cell has no counters of the device"),
             Self::DeviceSequentialWrite
             | Self::DeviceSequentialRead
@@ -150,6 +157,7 @@ mod tests {
     use crate::bench::key::JournalMode;
     use crate::lab::cell::{Cell, Task};
     use crate::lab::report::facts::sample;
+    use crate::lab::result::CellReplay;
 
     #[test]
     fn figures_come_from_the_clock_the_trace_and_the_counters() {
@@ -165,6 +173,17 @@ mod tests {
         assert_eq!([Metric::Writes, Metric::Flushes, Metric::Syncs].map(of), [3.0, 2.0, 1.0]);
         let mb = [Metric::MbPer1000, Metric::MbDataPer1000, Metric::MbJournalPer1000];
         assert_eq!(mb.map(of), [40.96, 8.192, 20.48]);
+        assert!((of(Metric::MbTotal) - 0.04096).abs() < 1e-9, "of one transaction");
+    }
+
+    #[test]
+    fn a_replay_takes_its_think_time_too() {
+        let mut measurement = sample::measurement();
+        let cell = sample::cell(JournalMode::Off);
+        let of = |measurement: &_| Metric::ReplayS.of(&CellFacts::of(&cell, measurement));
+        assert!(of(&measurement).is_err());
+        measurement.replay = Some(CellReplay { calls: 1, differing: 0, syncs: 0, elapsed_ns: 2_500_000_000 });
+        assert_eq!(of(&measurement), Ok(2.5));
     }
 
     #[test]

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, FILE_MIB, Feature, Recorder, SyncCall, Task};
+use crate::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
-/// writes, directory syncs, waldio's options, threads, size of the file, recording, range, `compat` and recorder must be the ordinary
+/// writes, directory syncs, waldio's options, threads, size of the file, recording, range, `compat`, order and recorder must be the ordinary
 /// ones, so that no row takes its value
 /// from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -66,6 +66,9 @@ pub struct Selector {
     /// With Mobibench's reading of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<bool>,
+    /// When the recording's calls are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<CellOrder>,
     /// Who records what is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<Recorder>,
@@ -101,6 +104,7 @@ impl Selector {
             recording: own.recording.or(general.recording),
             range_mib: own.range_mib.or(general.range_mib),
             compat: own.compat.or(general.compat),
+            order: own.order.or(general.order),
             recorder: own.recorder.or(general.recorder),
         }
     }
@@ -127,6 +131,7 @@ impl Selector {
             && self.recording == cell.recording
             && self.range_mib == cell.range_mib
             && cell.compat == self.compat.unwrap_or(false)
+            && cell.order == self.order.unwrap_or_default()
             && cell.recorder == self.recorder.unwrap_or(Recorder::None)
     }
 }
@@ -171,6 +176,7 @@ mod tests {
             Cell { recording: Some("app".to_owned()), ..ordinary.clone() },
             Cell { range_mib: Some(64), ..ordinary.clone() },
             Cell { compat: true, ..ordinary.clone() },
+            Cell { order: CellOrder::Dependent, ..ordinary.clone() },
             Cell { recorder: Recorder::Bpf, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::{JournalMode, LogState, Schema};
-use joj_analysis::lab::cell::{Cell, FILE_MIB, Feature, Recorder, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, SyncCall, Task};
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
 };
@@ -67,6 +67,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
         recording: None,
         range_mib: None,
         compat: false,
+        order: CellOrder::Timed,
         recorder: Recorder::None,
     });
     Ok(cells.collect())

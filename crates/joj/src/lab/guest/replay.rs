@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use joj_analysis::bench::key::Word;
 use joj_analysis::bench::run::{Latency, Run, quantiles};
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::{CellMeasurement, CellReplay};
@@ -45,12 +46,12 @@ impl<'job> Replayer<'job> {
     }
 }
 
-/// Replays the recording of a plan's cell, each call at its recorded time.
+/// Replays the recording of a plan's cell, each call when the cell says.
 /// # Errors
 /// What could not be set up, or why there is no result.
 pub fn measure(cell: &Cell, name: &str, setting: &Setting) -> Result<CellMeasurement, GuestError> {
     take(&Path::new(guest_path::SHARE).join(named_recording(name)))?;
-    let mut words = vec!["--order".to_owned(), "timed".to_owned()];
+    let mut words = vec!["--order".to_owned(), cell.order.word().to_owned()];
     words.extend(cell.compat.then(|| "--compat".to_owned()));
     match replayed(ReplayCommand::Replay, &LabVolume::of(cell), setting, &words, &[])? {
         Replayed::Calls(outcome) => Ok(measurement(&outcome)),
