@@ -9,7 +9,7 @@ ARGS ?=
 PLAN ?= smoke
 
 .DEFAULT_GOAL := help
-.PHONY: help build extension packages bench lab smoke test soak lint fmt clean
+.PHONY: help build extension packages bench lab workloads smoke test soak lint fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ bench: build ## measure what a durable commit costs on the disk of DIR (default:
 lab: build ## measure PLAN (default: smoke) in an emulated machine; ARGS= for joj lab run
 	tests/install_packages.sh lab
 	$(CARGO_TARGET_DIR)/release/joj lab run $(PLAN) $(ARGS)
+
+workloads: build ## make the recordings of lab/recordings again, with the programs of lab/programs, in an emulated machine
+	tests/install_packages.sh lab
+	cd lab/recordings && ../programs/record.sh $(CARGO_TARGET_DIR)/release/joj
 
 smoke: ## lint, unit tests, SQL: about a minute, for every commit
 	tests/suites.sh smoke

@@ -14,6 +14,7 @@
 //! bench          SQLite's journal modes and waldio on this machine's disk
 //! trace          a capture or a saved trace, and what is made of it
 //! command_line   options and help of all of them
+//! workloads      the recordings that joj brings
 //! show           results as people see them: tables, text, pages
 //! trace_file     saved traces (Parquet)
 //! machine        everything that touches the machine: system calls, `unsafe`
@@ -32,6 +33,7 @@ mod mobibench;
 mod bench;
 mod trace;
 mod command_line;
+mod workloads;
 mod show;
 mod trace_file;
 mod machine;
@@ -44,6 +46,7 @@ use clap::Parser;
 use command_line::lab::program_crash::BuiltIn;
 use command_line::{Cli, Command};
 use machine::files::standard_output;
+use workloads::Placed;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
@@ -59,10 +62,22 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Bench(options) => bench::command::run(&options)?,
         Command::Mobibench(options) => mobibench::command::run(&options)?,
         Command::Record(options) => record::command::run(&options)?,
-        Command::Replay(options) if options.emulated.lab => lab::commands::replay::run(&options)?,
-        Command::Replay(options) => replay::command::run(&options)?,
-        Command::Whatif(options) if options.emulated.is_asked() => lab::commands::whatif::run(&options)?,
-        Command::Whatif(options) => whatif::command::run(&options)?,
+        Command::Replay(mut options) => {
+            let _placed = Placed::instead_of(&mut options.recording)?;
+            if options.emulated.lab {
+                lab::commands::replay::run(&options)?
+            } else {
+                replay::command::run(&options)?
+            }
+        }
+        Command::Whatif(mut options) => {
+            let _placed = options.recording.as_mut().map(Placed::instead_of).transpose()?;
+            if options.emulated.is_asked() {
+                lab::commands::whatif::run(&options)?
+            } else {
+                whatif::command::run(&options)?
+            }
+        }
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,
         Command::TraceHeader(options) => trace::header_command::run(&options)?,

@@ -28,6 +28,7 @@ use crate::whatif::error::WhatifError;
 use crate::whatif::rerun::Rerun;
 use crate::whatif::rounds::{self, RoundsOutcome};
 use crate::whatif::settings::WhatifSettings;
+use crate::workloads;
 
 /// Room for calls that joj has not fetched yet, where a command is recorded.
 const BUFFER_BYTES: u64 = 32 << 20;
@@ -169,7 +170,7 @@ pub struct Recorded {
 pub fn recorded(options: &WhatifOptions) -> Result<Recorded, WhatifError> {
     match &options.recording {
         Some(file) => {
-            let name = file.display().to_string();
+            let name = workloads::told(file);
             Ok(Recorded { file: file.clone(), name, exit_code: 0, _scratch: None })
         }
         None => command_recorded(options, options.output.clone()),

@@ -15,6 +15,7 @@ use crate::machine::files::output_file::OutputError;
 use crate::machine::qemu::error::QemuError;
 use crate::replay::error::ReplayError;
 use crate::whatif::error::WhatifError;
+use crate::workloads::WorkloadError;
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -73,6 +74,9 @@ pub enum LabError {
     /// The recording cannot be replayed in other configurations, or not be made.
     #[error(transparent)]
     Whatif(#[from] WhatifError),
+    /// A recording that joj brings cannot be read.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
     /// The files of a recording have no room on a device.
     #[error(
         "the files of {} have {needed_mib} MiB, and the emulated disks {device_mib}; replay it in a DIR on a disk with room",

@@ -1,4 +1,4 @@
-//! The recordings that a plan's cells replay: the user names their files, and they are read before anything starts.
+//! The recordings that a plan's cells replay: joj's own, and those whose files the user names. They are read before anything starts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,25 @@ use joj_analysis::lab::cell::Cell;
 
 use crate::lab::commands::error::LabError;
 use crate::replay::command::bytes_before;
+use crate::workloads::Placed;
+
+/// Those of joj's own recordings that `cells` replay and the user has not given another file for. They are added to `given`, and their
+/// files are there as long as what is returned.
+/// # Errors
+/// One cannot be written.
+pub fn brought(cells: &[Cell], given: &mut Vec<(String, PathBuf)>) -> Result<Vec<Placed>, LabError> {
+    let mut brought = Vec::new();
+    for name in cells.iter().filter_map(|cell| cell.recording.as_ref()) {
+        if given.iter().any(|(given, _)| given == name) {
+            continue;
+        }
+        if let Some(placed) = Placed::named(name)? {
+            given.push((name.clone(), placed.file()));
+            brought.push(placed);
+        }
+    }
+    Ok(brought)
+}
 
 /// The file of each recording that `cells` replay, of those that were `given` by name. Each is read as its cells do it.
 /// # Errors
@@ -68,6 +87,11 @@ mod tests {
         assert_eq!(given(&["b", "a"]).unwrap().keys().collect::<Vec<_>>(), ["a", "b"]);
         let missing = given(&["a"]).unwrap_err().to_string();
         assert!(missing.contains("--recording b=FILE"), "{missing}");
+        let own = text.replace("'a', 'b'", "'browser', 'b'");
+        let own = toml::from_str::<Plan>(&own).unwrap().cells().unwrap();
+        let mut files = vec![("b".to_owned(), PathBuf::from("b"))];
+        let brought = brought(&own, &mut files).unwrap();
+        assert_eq!((brought.len(), files.len(), files[1].0.as_str()), (1, 2, "browser"), "joj's own, once");
         let unused = given(&["a", "b", "c"]).unwrap_err().to_string();
         assert!(unused.contains("a recording c"), "{unused}");
     }

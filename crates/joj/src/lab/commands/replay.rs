@@ -28,6 +28,7 @@ use crate::machine::qemu::process;
 use crate::replay::command::bytes_needed;
 use crate::replay::error::ReplayError;
 use crate::show::lab::replay_table as table;
+use crate::workloads;
 
 /// Seconds that a replay takes, for the first forecast: the guest's way to it, and some thousand calls.
 const REPLAY_SECONDS: f64 = 10.0;
@@ -102,7 +103,7 @@ fn replay(
         let result = ReplayLabResult {
             format: REPLAY_LAB_FORMAT.to_owned(),
             version: REPLAY_LAB_VERSION,
-            recording: options.recording.display().to_string(),
+            recording: workloads::told(&options.recording),
             rows: rows.collect(),
             machine: found.machine,
         };

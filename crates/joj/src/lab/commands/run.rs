@@ -37,6 +37,7 @@ use crate::machine::proc::signal;
 use crate::machine::qemu::process::{self, Machine, MachineStart, Qemu};
 use crate::replay::error::ReplayError;
 use crate::show::lab::table;
+use crate::workloads;
 
 /// Seconds that a cell takes, without and with a trace, for the first forecast: those of a hundred transactions on two processors.
 const CELL_SECONDS: (f64, f64) = (8.0, 18.0);
@@ -47,7 +48,7 @@ const CELL_SECONDS: (f64, f64) = (8.0, 18.0);
 pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
     match &options.action {
         LabAction::List => {
-            output_file::print(&plans::list()?)?;
+            output_file::print(&(plans::list()? + &workloads::list()))?;
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Run(options) => match measure(options) {
@@ -97,7 +98,9 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         return Ok(ExitCode::SUCCESS);
     }
     signal::install().map_err(LabError::Signals)?;
-    let recordings = recordings::read(&cells, &options.recordings, machine::DEVICE_BYTES)?;
+    let mut given = options.recordings.clone();
+    let _brought = recordings::brought(&cells, &mut given)?;
+    let recordings = recordings::read(&cells, &given, machine::DEVICE_BYTES)?;
     output_file::check_apart(recordings.values(), &options.json)?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
