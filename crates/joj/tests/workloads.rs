@@ -65,7 +65,7 @@ fn counted(recording: &Path, directory: &str, databases: &Value) -> Value {
     for row in rows(recording) {
         let is_here = row.path.starts_with(directory);
         let at = open.get(&row.description).cloned().unwrap_or_default();
-        let kind = CallKind::from_code(u8::try_from(row.code).unwrap());
+        let kind = CallKind::from_code(u8::try_from(row.code).expect("a code"));
         match kind {
             _ if row.code == PRESENT && is_here => {
                 files.insert(row.path);
@@ -153,7 +153,7 @@ fn a_recording_is_replayed_by_its_name() {
     let replayed =
         joj(&[&"replay", &"maps", &scratch.file(""), &"--order", &"fast", &"--check", &"--json", &"-"]);
     let replayed: Value = serde_json::from_str(&printed(&replayed)).expect("JSON");
-    let syncs: u64 = replayed["syncs"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+    let syncs: u64 = replayed["syncs"].as_object().expect("counts").values().filter_map(Value::as_u64).sum();
     assert_eq!(Value::from(syncs), declared("maps", &[])["syncs"]);
     assert_eq!(scratch.names(), [""; 0], "all is removed");
 }

@@ -127,7 +127,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
 
-    /// The recording (of `joj record`) that a plan calls NAME; once for each that its cells replay
+    /// The recording (of `joj record`) that a plan calls NAME; once for each that its cells replay and joj does not bring
     #[arg(long = "recording", value_name = "NAME=FILE", value_parser = parse_recording)]
     pub recordings: Vec<(String, PathBuf)>,
 

@@ -37,7 +37,7 @@ const NOT_WITH_MODE: [&str; 2] = ["check", "compat"];
 /// Options of `joj replay`.
 #[derive(Debug, Args)]
 pub struct ReplayOptions {
-    /// The recording, of `joj record`
+    /// The recording, of `joj record`, or the name of one that joj brings: see `joj lab list`
     pub recording: PathBuf,
 
     /// A directory on the disk to replay it on; without --lab it is needed

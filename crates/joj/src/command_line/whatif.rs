@@ -16,6 +16,7 @@ use crate::command_line::whatif::emulated::{ONLY_IN_LAB, WhatifLabOptions};
 pub const EXAMPLES: &str = "\
 Examples:
   joj whatif app.joj                       a recording of `joj record`, on the disk of the current directory
+  joj whatif browser                       one that joj brings: see `joj lab list`
   joj whatif app.joj /mnt/card             on the disk of that directory
   joj whatif -- ./app --its-own options    records the program first
   joj whatif --rerun -- ./app --its-own options    and runs it in RAM and without syncs, to check the forecast

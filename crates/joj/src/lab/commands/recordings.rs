@@ -13,7 +13,7 @@ use crate::workloads::Placed;
 /// files are there as long as what is returned.
 /// # Errors
 /// One cannot be written.
-pub fn brought(cells: &[Cell], given: &mut Vec<(String, PathBuf)>) -> Result<Vec<Placed>, LabError> {
+fn brought(cells: &[Cell], given: &mut Vec<(String, PathBuf)>) -> Result<Vec<Placed>, LabError> {
     let mut brought = Vec::new();
     for name in cells.iter().filter_map(|cell| cell.recording.as_ref()) {
         if given.iter().any(|(given, _)| given == name) {
@@ -27,15 +27,18 @@ pub fn brought(cells: &[Cell], given: &mut Vec<(String, PathBuf)>) -> Result<Vec
     Ok(brought)
 }
 
-/// The file of each recording that `cells` replay, of those that were `given` by name. Each is read as its cells do it.
+/// The file of each recording that `cells` replay, of those that were `given` by name, and of joj's own, which are there as long as the
+/// second value. Each is read as its cells do it.
 /// # Errors
 /// Where one is missing, no cell replays one, or one cannot be replayed on a device of that capacity.
 pub fn read(
     cells: &[Cell],
     given: &[(String, PathBuf)],
     device_bytes: u64,
-) -> Result<BTreeMap<String, PathBuf>, LabError> {
-    let files = files(cells, given)?;
+) -> Result<(BTreeMap<String, PathBuf>, Vec<Placed>), LabError> {
+    let mut given = given.to_vec();
+    let brought = brought(cells, &mut given)?;
+    let files = files(cells, &given)?;
     let mut read = Vec::new();
     for cell in cells {
         let Some(file) = cell.recording.as_ref().and_then(|name| files.get(name)) else { continue };
@@ -44,7 +47,7 @@ pub fn read(
             read.push((file, cell.compat));
         }
     }
-    Ok(files)
+    Ok((files, brought))
 }
 
 fn files(cells: &[Cell], given: &[(String, PathBuf)]) -> Result<BTreeMap<String, PathBuf>, LabError> {

@@ -98,9 +98,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         return Ok(ExitCode::SUCCESS);
     }
     signal::install().map_err(LabError::Signals)?;
-    let mut given = options.recordings.clone();
-    let _brought = recordings::brought(&cells, &mut given)?;
-    let recordings = recordings::read(&cells, &given, machine::DEVICE_BYTES)?;
+    let (recordings, _brought) = recordings::read(&cells, &options.recordings, machine::DEVICE_BYTES)?;
     output_file::check_apart(recordings.values(), &options.json)?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
