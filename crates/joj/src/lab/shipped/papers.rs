@@ -5,7 +5,7 @@ use joj_analysis::lab::report::paper::PaperTable;
 use crate::lab::shipped::error::ShippedError;
 
 /// The text of each, in the order of reports.
-const SHIPPED: [&str; 19] = [
+const SHIPPED: [&str; 23] = [
     include_str!("../../../../../lab/papers/atc13-fig3.toml"),
     include_str!("../../../../../lab/papers/atc13-fig4.toml"),
     include_str!("../../../../../lab/papers/atc13-fig5.toml"),
@@ -23,6 +23,10 @@ const SHIPPED: [&str; 19] = [
     include_str!("../../../../../lab/papers/fast12-table3.toml"),
     include_str!("../../../../../lab/papers/fast12-fig13-guest.toml"),
     include_str!("../../../../../lab/papers/fast12-table3-guest.toml"),
+    include_str!("../../../../../lab/papers/fast12-fig4.toml"),
+    include_str!("../../../../../lab/papers/fast12-fig5.toml"),
+    include_str!("../../../../../lab/papers/fast12-fig7.toml"),
+    include_str!("../../../../../lab/papers/fast12-fig10.toml"),
     include_str!("../../../../../lab/papers/fast12-fig12.toml"),
     include_str!("../../../../../lab/papers/fast12-fig13.toml"),
 ];

@@ -9,7 +9,7 @@ use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
 
 /// Name and text of each plan that joj brings.
-const SHIPPED: [(&str, &str); 14] = [
+const SHIPPED: [(&str, &str); 18] = [
     ("smoke", include_str!("../../../../../lab/plans/smoke.toml")),
     ("filesystems", include_str!("../../../../../lab/plans/filesystems.toml")),
     ("writers", include_str!("../../../../../lab/plans/writers.toml")),
@@ -20,6 +20,10 @@ const SHIPPED: [(&str, &str); 14] = [
     ("atc13-table1", include_str!("../../../../../lab/plans/atc13-table1.toml")),
     ("atc13-fig10", include_str!("../../../../../lab/plans/atc13-fig10.toml")),
     ("atc13-table2", include_str!("../../../../../lab/plans/atc13-table2.toml")),
+    ("fast12-fig4", include_str!("../../../../../lab/plans/fast12-fig4.toml")),
+    ("fast12-fig5", include_str!("../../../../../lab/plans/fast12-fig5.toml")),
+    ("fast12-fig7", include_str!("../../../../../lab/plans/fast12-fig7.toml")),
+    ("fast12-fig10", include_str!("../../../../../lab/plans/fast12-fig10.toml")),
     ("fast12-fig12", include_str!("../../../../../lab/plans/fast12-fig12.toml")),
     ("fast12-fig13-guest", include_str!("../../../../../lab/plans/fast12-fig13-guest.toml")),
     ("fast12-table3-guest", include_str!("../../../../../lab/plans/fast12-table3-guest.toml")),
