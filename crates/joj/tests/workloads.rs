@@ -31,8 +31,8 @@ const WORKLOADS: [(&str, &str, &[&str]); 12] = [
 ];
 /// Those of many calls.
 const LONG: [&str; 4] = ["browser", "browser-usb", "sql", "background"];
-/// Of these a recording is made here: the others take their time, and differ in how much they do.
-const MADE_HERE: [&str; 4] = ["launch-gmail", "feed", "mail", "maps"];
+/// Of these a recording is made in `make test`: they have few syncs.
+const QUICK: [&str; 2] = ["launch-weather", "maps"];
 /// The programs' directory in the recordings that joj brings.
 const SHIPPED_DIRECTORY: &str = "/data/phone";
 const O_CREAT: i64 = 0o100;
@@ -129,10 +129,10 @@ fn so_are_the_long_ones_made_in_the_lab() {
     check(|name| LONG.contains(&name));
 }
 
-#[test]
-fn a_program_does_here_what_it_declares() {
-    let scratch = Scratch::new("workloads");
-    for (name, program, words) in WORKLOADS.into_iter().filter(|(name, ..)| MADE_HERE.contains(name)) {
+/// Records programs here, and compares the recordings with what they declare.
+fn check_here(test: &str, is_meant: impl Fn(&str) -> bool) {
+    let scratch = Scratch::new(test);
+    for (name, program, words) in WORKLOADS.into_iter().filter(|(name, ..)| is_meant(name)) {
         let directory = scratch.file(name).display().to_string();
         let recording = scratch.file(&format!("{name}.joj"));
         let words = [words, &[directory.as_str(), "--pace", "0"]].concat();
@@ -145,6 +145,17 @@ fn a_program_does_here_what_it_declares() {
         let declared = declared(program, &words);
         assert_eq!(counted(&recording, &directory, &declared["databases"]), declared, "{name}, {method}");
     }
+}
+
+#[test]
+fn a_program_does_here_what_it_declares() {
+    check_here("workloads", |name| QUICK.contains(&name));
+}
+
+/// They sync often: not in `make test`, but in `make soak`.
+#[test]
+fn the_other_programs_do_here_what_they_did_in_the_lab() {
+    check_here("workloads-others", |name| !QUICK.contains(&name));
 }
 
 #[test]
