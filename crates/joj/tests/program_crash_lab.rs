@@ -71,7 +71,7 @@ fn a_program_that_syncs_first_loses_nothing_but_on_a_device_that_lies_in_the_lab
 
     let Some((result, code)) = run(&scratch, &[&options[..], &["--lying"]].concat(), RIGHT) else { return };
     let lost = only(&result).count(Finding::Lost);
-    assert!(lost > 0 && code == Some(1), "a device that lies loses nothing");
+    assert!(lost > 0 && code == Some(3), "a device that lies loses nothing");
 }
 
 #[test]
@@ -86,12 +86,20 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
         (way.shortest.checked.finding, way.shortest.checked.said.as_str()),
         (Finding::Lost, "line one is gone")
     );
-    assert_eq!((way.last_line.as_deref(), code), (Some("one"), Some(1)));
+    assert_eq!((way.last_line.as_deref(), code), (Some("one"), Some(3)));
     assert_eq!(way.shortest.missing, "nothing", "it had not been written");
+    for (wrong, expected) in [
+        (format!("1/{}/nothing", way.shortest.at_ns - 20_000_000_000), "goes from"),
+        (format!("1/{}/99999:1", way.shortest.at_ns), "cannot be missing"),
+    ] {
+        let words = [&options[..], &["--state", &wrong, "--", "sh", "-c", TOO_EARLY]].concat();
+        let (code, said) = told(&crash(&words));
+        assert!(said.contains(expected) && code == Some(2), "{wrong}: {code:?}, {said}");
+    }
     let state = format!("1/{}/{}", way.shortest.at_ns, way.shortest.missing);
     let again = run(&scratch, &[&options[..], &["--state", &state]].concat(), TOO_EARLY);
     let (result, code) = again.expect("the machine was there");
-    assert_eq!((only(&result).count(Finding::Lost), only(&result).states.len(), code), (1, 1, Some(1)));
+    assert_eq!((only(&result).count(Finding::Lost), only(&result).states.len(), code), (1, 1, Some(3)));
 }
 
 #[test]
@@ -137,7 +145,7 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
 
 #[test]
 fn what_cannot_be_is_told_before_anything_starts() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["sqlite", "--mode", "memory"], "delete, truncate, persist, wal and waldio"),
         (&["--", "true"], "--check"),
         (&["--check", "true"], "PROGRAM"),
@@ -149,6 +157,10 @@ fn what_cannot_be_is_told_before_anything_starts() {
         (
             &["--check", "true", "--recordings", ".", "--state", "1/2/x", "--", "true"],
             "as `joj crash` named it",
+        ),
+        (
+            &["--check", "true", "--recordings", "none", "--state", "1/2/nothing", "--", "true"],
+            "has no recording",
         ),
     ];
     for (words, expected) in cases {

@@ -90,7 +90,8 @@ impl FromStr for Missing {
             return Ok(missing);
         }
         for word in text.split('+') {
-            let (number, gone) = block(word).ok_or_else(|| NotMissing(text.to_owned()))?;
+            let block = block(word).filter(|(number, _)| !missing.blocks.contains_key(number));
+            let (number, gone) = block.ok_or_else(|| NotMissing(text.to_owned()))?;
             missing.add(number, gone);
         }
         Ok(missing)
@@ -123,7 +124,7 @@ mod tests {
         for missing in [missing.clone(), missing.but_for(&[900]), missing.but_for(&[12, 900])] {
             assert_eq!(missing.to_string().parse::<Missing>().unwrap(), missing);
         }
-        for wrong in ["", "12", "12:", "a:1", "12:1.2", "12:1+", "12:-1"] {
+        for wrong in ["", "12", "12:", "a:1", "12:1.2", "12:1+", "12:-1", "12:1+12:1"] {
             assert!(wrong.parse::<Missing>().is_err(), "{wrong}");
         }
     }

@@ -169,6 +169,14 @@ impl<'history> CrashStates<'history> {
         image
     }
 
+    /// True where a cut at this moment can take `missing`: of each of its blocks there are so many writes that no flush covers.
+    pub fn can_lack(&self, missing: &Missing) -> bool {
+        missing.blocks().all(|number| {
+            let volatile = self.blocks.get(&number).map_or(0, BlockPieces::volatile);
+            missing.of(number).iter().all(|gone| *gone <= volatile)
+        })
+    }
+
     /// Of the blocks that no cut at this moment changes: what [`fingerprint`](CrashStates::fingerprint) asks for.
     pub fn settled_fingerprint(&self) -> u64 {
         let settled = self.blocks.iter().filter(|(_, pieces)| pieces.volatile() == 0);

@@ -247,6 +247,10 @@ mod tests {
         for state in plan(&logged, &history, wanted).states {
             assert_eq!(Cut::at(&logged, state.at_ns), state.cut);
             let states = CrashStates::new(&history, state.cut);
+            assert!(states.can_lack(&state.missing), "{}", state.missing);
+            for wrong in ["9:1", "0:7"] {
+                assert!(!states.can_lack(&wrong.parse().unwrap()), "{wrong}");
+            }
             let again: Missing = state.missing.to_string().parse().unwrap();
             let settled = states.settled_fingerprint();
             assert_eq!(states.fingerprint(&again, settled), states.fingerprint(&state.missing, settled));

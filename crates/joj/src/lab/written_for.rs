@@ -46,6 +46,7 @@ impl WrittenFor {
             |run: &&Run| (run.offset_bytes..run.offset_bytes + run.len_bytes).contains(&offset_bytes);
         let run = self.runs[..issued].iter().rev().find(covers)?;
         Some(match &run.file {
+            Some((name, _)) if name.is_empty() => format!("{} of the directory /data", run.what),
             Some((name, at)) => {
                 format!("{} of {name}, byte {}", run.what, at + (offset_bytes - run.offset_bytes))
             }
@@ -107,6 +108,7 @@ queued_ns,issued_ns,first_sector,byte_length,operation,class,part,file_path,file
 1,30,88,4096,read,data,,/volume/c,0
 damaged
 1,40,88,4096,write,metadata,inode-table,,-1
+1,50,96,4096,write,data,,/volume/,0
 ";
 
     #[test]
@@ -117,6 +119,7 @@ damaged
         assert_eq!(last(45_056, 39).as_deref(), Some("data of a, \"b\", byte 8192"));
         assert_eq!(last(45_056, 40).as_deref(), Some("metadata (inode table)"));
         assert_eq!(last(40_960, 99).as_deref(), Some("journal (descriptor)"));
+        assert_eq!(last(49_152, 99).as_deref(), Some("data of the directory /data"));
         assert_eq!((last(40_960, 9), last(0, 99)), (None, None));
     }
 

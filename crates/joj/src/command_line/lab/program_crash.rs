@@ -14,7 +14,7 @@ Examples:
   joj crash --filesystems ext4,xfs,btrfs,f2fs --states 200 --check /home/me/verify.sh -- /home/me/my-program
   joj crash --mount data=writeback --before 'cp /home/me/old.json config.json' --check ./c -- ./p
   joj crash sqlite --mode delete,truncate,persist,wal --sync full,normal    SQLite, with a workload and a check of joj's
-  joj crash --recordings kept/ --state 21000345671/35:1 --check 'ls -l; cat config.json' -- ./p    one state again
+  joj crash --recordings kept/ --state 1/21000345671/35:1 --check 'ls -l; cat config.json' -- ./p    one state again
 
 The program runs in an emulated machine that sees this machine's programs, libraries and files, to read only. It works in
 /data, an empty filesystem on an emulated device, whose requests are recorded. Each line that it prints is a promise: what the
@@ -31,7 +31,8 @@ prints tells states that broke in one way from others. Give your own files by th
 
 A short program is cut at every moment, a long one at --states moments that --seed chooses. Of each way to break joj looks for
 the state with the fewest missing writes, and says which they are.
-The exit code is 0 when every promise was kept, 1 when one was broken, 2 for a wrong command line, 130 after Ctrl-C.";
+The exit code is 0 when every promise was kept, 3 when one was broken, 1 when something could not be done, 2 for a wrong command
+line, 130 after Ctrl-C.";
 
 /// Options of `joj crash`: a program, or what joj brings.
 #[derive(Debug, Args)]
@@ -97,7 +98,7 @@ pub struct ProgramCrashOptions {
     #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
 
-    /// Look at this state alone, as joj named it, and print all that the check prints; needs --recordings, one filesystem, one device
+    /// Look at this state alone, as joj named it with the same command and DIR, and print all that the check prints
     #[arg(long, value_name = "STATE", requires = "recordings")]
     pub state: Option<String>,
 

@@ -104,7 +104,7 @@ fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
     if volume.entries == 0 {
         let _ = writeln!(text, "{name}: the program wrote nothing to /data");
     }
-    if !volume.states.is_empty() {
+    if volume.states.len() > 1 {
         let how =
             if volume.is_systematic { "every moment was cut" } else { "moments were chosen by the seed" };
         let _ =

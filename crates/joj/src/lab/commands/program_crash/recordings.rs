@@ -1,0 +1,127 @@
+//! Recordings of `joj crash`: where they are, and the states of them that a user names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use joj_device::crash::{CrashStates, Cut, Missing};
+
+use crate::lab::commands::error::LabError;
+use crate::lab::error::UnitError;
+use crate::lab::host_share::HostShare;
+use crate::lab::image::packages::cache_directory;
+use crate::lab::job::LabVolume;
+use crate::lab::jobs::program_crash::{CutState, PROGRAM_RECORDING_ENDS, ProgramWritten};
+use crate::lab::recorded_log::{RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, recording_file};
+
+/// Where recordings are.
+pub struct Recordings {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Nobody asked for them.
+    is_own: bool,
+}
+
+impl Recordings {
+    /// In `asked`, or in a directory of this process in the cache.
+    /// # Errors
+    /// It cannot be made.
+    pub fn at(asked: Option<&Path>) -> Result<Recordings, LabError> {
+        let (directory, is_own) = match asked {
+            Some(directory) => (directory.to_owned(), false),
+            None => {
+                let all = cache_directory()?.join("crash");
+                keep_newest(&all);
+                (all.join(std::process::id().to_string()), true)
+            }
+        };
+        let inner = directory.join(RECORDINGS_DIRECTORY);
+        fs::create_dir_all(&inner).map_err(|error| LabError::Directory { directory: inner, error })?;
+        Ok(Recordings { directory, is_own })
+    }
+
+    /// Their place; those that nobody asked for go, unless they are to be kept.
+    pub fn kept_if(&self, kept: bool) -> String {
+        if self.is_own && !kept {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+        self.directory.display().to_string()
+    }
+}
+
+/// Recordings that nobody asked for: those of the last few runs stay.
+fn keep_newest(directory: &Path) {
+    const KEPT: usize = 4;
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let time = |entry: &fs::DirEntry| entry.metadata().and_then(|facts| facts.modified()).ok();
+    let mut all: Vec<_> = entries.map(|entry| (time(&entry), entry.path())).collect();
+    all.sort();
+    for (_, old) in all.iter().rev().skip(KEPT) {
+        let _ = fs::remove_dir_all(old);
+    }
+}
+
+/// Takes a recording out of a guest's share. What says that it is whole comes last.
+/// # Errors
+/// A file is missing, or there is no room.
+pub fn keep(volume: usize, share: &HostShare, recordings: &Path) -> Result<(), UnitError> {
+    for end in PROGRAM_RECORDING_ENDS {
+        let name = recording_file(volume, end);
+        share
+            .take(&name, &recordings.join(&name))
+            .map_err(|reason| UnitError::Reported(reason.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The recording of volume `number` in `directory`, of a device that lies if it does.
+/// # Errors
+/// Where it is not whole.
+pub fn load(
+    directory: &Path,
+    number: usize,
+    lies: bool,
+) -> Result<RecordedLog<ProgramWritten>, RecordedLogError> {
+    let mut recording: RecordedLog<ProgramWritten> = RecordedLog::load(directory, number)?;
+    if lies {
+        recording.history = recording.history.without_promises();
+    }
+    Ok(recording)
+}
+
+/// The state that `--state` names: the number of its filesystem, the moment, what is missing.
+/// # Errors
+/// What is wrong with the text.
+pub fn named_state(text: &str, volumes: &[LabVolume]) -> Result<CutState, String> {
+    let mut words = text.splitn(3, '/');
+    let mut next = || words.next();
+    let parsed = (|| {
+        let volume = next()?.parse::<usize>().ok()?.checked_sub(1).filter(|one| *one < volumes.len())?;
+        let at_ns = next()?.parse().ok()?;
+        let missing: Missing = next()?.parse().ok()?;
+        Some(CutState { volume, at_ns, missing, promised: 0 })
+    })();
+    parsed.ok_or_else(|| {
+        format!("`--state {text}`: give a state as `joj crash` named it, with the same filesystems")
+    })
+}
+
+/// Why `state` is none of the recordings in `directory`.
+/// # Errors
+/// The recording cannot be read.
+pub fn not_recorded(
+    state: &CutState,
+    directory: &Path,
+    lies: bool,
+) -> Result<Option<String>, RecordedLogError> {
+    if !directory.join(recording_file(state.volume, "json")).exists() {
+        return Ok(Some(format!("{} has no recording of it", directory.display())));
+    }
+    let recording = load(directory, state.volume, lies)?;
+    let ProgramWritten { begin_ns, settled_ns, .. } = recording.written;
+    if !(begin_ns..=settled_ns).contains(&state.at_ns) {
+        return Ok(Some(format!("the recording there goes from {begin_ns} to {settled_ns}")));
+    }
+    let cut = Cut::at(&recording.logged, state.at_ns);
+    let can_be = CrashStates::new(&recording.history, cut).can_lack(&state.missing);
+    Ok((!can_be).then(|| "at that moment these writes cannot be missing".to_owned()))
+}

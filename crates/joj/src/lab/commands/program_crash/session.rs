@@ -1,0 +1,313 @@
+//! A run of `joj crash`: the program is recorded, its states are looked at, and of each way to break the shortest state is found.
+
+use std::fs;
+
+use joj_analysis::lab::program_crash::{
+    BrokenStates, Checked, Finding, LeftOut, ProgramState, ProgramVolume, broken,
+};
+use joj_device::crash::Missing;
+use joj_device::crash::moments::Span;
+use joj_device::crash::plan::{Plan, Wanted, plan};
+
+use crate::bench::progress::Progress;
+use crate::command_line::lab::program_crash::ProgramCrashOptions;
+use crate::lab::commands::program_crash::recordings::{keep, load};
+use crate::lab::error::UnitError;
+use crate::lab::guest_pool::OpenPool;
+use crate::lab::job::LabVolume;
+use crate::lab::jobs::program_crash::{CutState, KeptRun, ProgramReport, ProgramUnit, ProgramWritten};
+use crate::lab::life::SessionEnd;
+use crate::lab::recorded_log::{RecordedLog, RecordedLogError, recording_file};
+use crate::lab::work::program_crash::ProgramCrashWork;
+use crate::lab::written_for::WrittenFor;
+
+/// Seconds that a recording and a state take, for the first forecast.
+const RECORDING_SECONDS: f64 = 20.0;
+const STATE_SECONDS: f64 = 0.4;
+/// Bytes of a block, by which what is missing is counted.
+const BLOCK_BYTES: u64 = 4096;
+
+/// A run of `joj crash`.
+pub struct CutSession<'a> {
+    options: &'a ProgramCrashOptions,
+    work: ProgramCrashWork<'a>,
+    /// What came of each filesystem.
+    pub found: Vec<ProgramVolume>,
+    next_unit: usize,
+}
+
+impl<'a> CutSession<'a> {
+    /// Before anything is recorded.
+    pub fn new(options: &'a ProgramCrashOptions, work: ProgramCrashWork<'a>) -> CutSession<'a> {
+        let found = work.job.volumes.iter().map(unlooked).collect();
+        CutSession { options, work, found, next_unit: 0 }
+    }
+
+    /// Records, looks, and finds out which writes it takes. With one state to look at it gives what the check prints.
+    /// # Errors
+    /// [`SessionEnd`]; what was found stands.
+    pub fn work_off(
+        &mut self,
+        pool: &OpenPool<'_>,
+        state: Option<CutState>,
+        kernel: &mut String,
+    ) -> Result<Option<String>, SessionEnd> {
+        self.record(pool, kernel)?;
+        if let Some(mut state) = state {
+            let recording = self.load(state.volume)?;
+            let lines = &recording.written.lines;
+            state.promised = lines.partition_point(|(at_ns, _)| *at_ns <= state.at_ns);
+            self.found[state.volume].entries = asked(&recording);
+            return self.look_at(pool, state).map(Some);
+        }
+        self.look(pool)?;
+        self.shrink(pool)?;
+        Ok(None)
+    }
+
+    /// True where nothing is known of any filesystem.
+    pub fn has_nothing(&self) -> bool {
+        self.found.iter().all(|volume| volume.states.is_empty() && volume.failure.is_none())
+    }
+
+    /// Units of these pieces of work, and their numbers.
+    fn units(&mut self, work: impl IntoIterator<Item = ProgramUnit>) -> Vec<usize> {
+        let begin = self.next_unit;
+        self.work.job.units = (begin..).zip(work).collect();
+        self.next_unit = begin + self.work.job.units.len();
+        (begin..self.next_unit).collect()
+    }
+
+    fn load(&self, volume: usize) -> Result<RecordedLog<ProgramWritten>, RecordedLogError> {
+        load(self.work.recordings, volume, self.options.lying)
+    }
+
+    fn record(&mut self, pool: &OpenPool<'_>, kernel: &mut String) -> Result<(), SessionEnd> {
+        let recordings = self.work.recordings;
+        let is_there = |volume: &usize| recordings.join(recording_file(*volume, "json")).exists();
+        let volumes = 0..self.work.job.volumes.len();
+        let missing: Vec<usize> = volumes.filter(|volume| !is_there(volume)).collect();
+        let units = self.units(missing.iter().copied().map(ProgramUnit::Record));
+        let all = units.len();
+        let mut progress = Progress::new(all, RECORDING_SECONDS * all as f64);
+        let (found, work) = (&mut self.found, &self.work);
+        if all > 0 {
+            let batches = units.iter().map(|unit| vec![*unit]).collect();
+            let ended = pool.work_off(batches, work, &mut progress, &mut |unit, report, share| {
+                let volume = missing[unit - units[0]];
+                let kept = report.and_then(|_| keep(volume, share, recordings));
+                if let Err(reason) = kept {
+                    found[volume].failure = Some(reason.to_string());
+                }
+            });
+            progress.clear();
+            *kernel = ended?;
+        }
+        for (number, volume) in found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none()) {
+            let told = fs::read(recordings.join(recording_file(number, "run")));
+            let told: Result<KeptRun, String> = told
+                .map_err(|error| error.to_string())
+                .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+            match told {
+                Ok(told) if told.volume == work.job.volumes[number] && told.command == work.job.command => {
+                    let uncut = &told.run.uncut;
+                    if uncut.finding != Finding::Kept {
+                        volume.failure = Some(format!(
+                            "the check fails though nothing was cut ({}): {}",
+                            uncut.finding.word(),
+                            uncut.said
+                        ));
+                    }
+                    volume.run = Some(told.run);
+                }
+                Ok(told) => {
+                    let other = format!("{} on {}", told.command.join(" "), told.volume.name());
+                    volume.failure = Some(format!("the recording there is of `{other}`; name an empty DIR"));
+                }
+                Err(reason) => volume.failure = Some(format!("cannot read the recording: {reason}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, pool: &OpenPool<'_>) -> Result<(), SessionEnd> {
+        let mut states: Vec<(usize, CutState)> = Vec::new();
+        for number in 0..self.found.len() {
+            if self.found[number].failure.is_some() {
+                continue;
+            }
+            let recording = self.load(number)?;
+            let promises: Vec<u64> = recording.written.lines.iter().map(|(at_ns, _)| *at_ns).collect();
+            let within = Span { begin_ns: recording.written.begin_ns, end_ns: recording.written.settled_ns };
+            let wanted = Wanted {
+                within,
+                promises_ns: &promises,
+                count: self.options.states as usize,
+                seed: self.options.seed,
+                torn: self.options.torn,
+            };
+            let Plan { states: planned, is_systematic, same } =
+                plan(&recording.logged, &recording.history, wanted);
+            let volume = &mut self.found[number];
+            (volume.entries, volume.is_systematic, volume.same) = (asked(&recording), is_systematic, same);
+            states.extend(planned.into_iter().map(|state| {
+                let cut = CutState {
+                    volume: number,
+                    at_ns: state.at_ns,
+                    missing: state.missing,
+                    promised: state.promised,
+                };
+                (number, cut)
+            }));
+        }
+        if states.is_empty() {
+            return Ok(());
+        }
+        let units = self.units(states.iter().map(|(_, state)| ProgramUnit::Look(state.clone())));
+        let jobs = pool.lanes();
+        eprintln!(
+            "joj crash: {} states, about {} s",
+            states.len(),
+            (STATE_SECONDS * states.len() as f64 / jobs as f64).ceil()
+        );
+        let mut batches: Vec<Vec<usize>> = Vec::new();
+        for number in 0..self.found.len() {
+            let own: Vec<usize> =
+                units.iter().copied().filter(|unit| states[unit - units[0]].0 == number).collect();
+            let parts = jobs.div_ceil(self.found.len()).max(1);
+            batches.extend(own.chunks(own.len().div_ceil(parts).max(1)).map(<[usize]>::to_vec));
+        }
+        let mut progress = Progress::new(units.len(), STATE_SECONDS * units.len() as f64 / jobs as f64);
+        let found = &mut self.found;
+        let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
+            let (volume, state) = &states[unit - units[0]];
+            found[*volume].states.push(ProgramState {
+                at_ns: state.at_ns,
+                missing: state.missing.to_string(),
+                missing_writes: state.missing.writes(),
+                promised: state.promised,
+                checked: looked(report).0,
+            });
+        });
+        progress.clear();
+        for volume in &mut self.found {
+            volume.states.sort_by_key(|state| (state.at_ns, state.missing_writes));
+        }
+        ended.map(drop)
+    }
+
+    /// One state, and what the check printed.
+    fn look_at(&mut self, pool: &OpenPool<'_>, state: CutState) -> Result<String, SessionEnd> {
+        let number = state.volume;
+        let told = ProgramState {
+            at_ns: state.at_ns,
+            missing: state.missing.to_string(),
+            missing_writes: state.missing.writes(),
+            promised: state.promised,
+            checked: Checked { finding: Finding::Ended, said: String::new() },
+        };
+        let units = self.units([ProgramUnit::Look(state)]);
+        let mut progress = Progress::new(1, 1.0);
+        let mut printed = (told.checked.clone(), String::new());
+        pool.work_off(vec![units], &self.work, &mut progress, &mut |_, report, _| printed = looked(report))?;
+        progress.clear();
+        let told = ProgramState { checked: printed.0, ..told };
+        if told.checked.finding != Finding::Kept {
+            let broken = self.tell(number, 1, told.clone())?;
+            self.found[number].broken.push(broken);
+        }
+        self.found[number].states.push(told);
+        Ok(printed.1)
+    }
+
+    /// Of each way to break the state with the fewest missing writes, and which they are.
+    fn shrink(&mut self, pool: &OpenPool<'_>) -> Result<(), SessionEnd> {
+        let mut shortest: Vec<(usize, usize, ProgramState)> = Vec::new();
+        for (number, volume) in self.found.iter().enumerate() {
+            for way in broken(&volume.states) {
+                shortest.push((number, way.len(), volume.states[way[0]].clone()));
+            }
+        }
+        let unit = |(volume, _, state): &(usize, usize, ProgramState)| {
+            let missing = state.missing.parse().unwrap_or_default();
+            let cut = CutState { volume: *volume, at_ns: state.at_ns, missing, promised: state.promised };
+            ProgramUnit::Shrink(cut, state.checked.finding, state.checked.said.clone())
+        };
+        let units = self.units(shortest.iter().map(unit));
+        if !units.is_empty() {
+            let batches = units.iter().map(|unit| vec![*unit]).collect();
+            let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64);
+            let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
+                if let Ok(ProgramReport::Shrunk(missing, _)) = report {
+                    let state = &mut shortest[unit - units[0]].2;
+                    (state.missing, state.missing_writes) = (missing.to_string(), missing.writes());
+                }
+            });
+            progress.clear();
+            ended?;
+        }
+        for (number, states, state) in shortest {
+            let told = self.tell(number, states, state)?;
+            self.found[number].broken.push(told);
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        number: usize,
+        states: usize,
+        state: ProgramState,
+    ) -> Result<BrokenStates, RecordedLogError> {
+        let directory = self.work.recordings;
+        let recording = self.load(number)?;
+        let output = fs::read(directory.join(recording_file(number, "output")))?;
+        let trace = fs::read_to_string(directory.join(recording_file(number, "trace"))).unwrap_or_default();
+        let written_for = WrittenFor::read(&trace);
+        let lines = &recording.written.lines;
+        let last_line = state.promised.checked_sub(1).map(|last| {
+            let begin = last.checked_sub(1).map_or(0, |before| lines[before].1);
+            String::from_utf8_lossy(&output[begin..lines[last].1]).trim_end().to_owned()
+        });
+        let missing: Missing = state.missing.parse().unwrap_or_default();
+        let left_out = missing.blocks().map(|block| {
+            let offset_bytes = block * BLOCK_BYTES;
+            let known = written_for.last(offset_bytes, state.at_ns);
+            let what =
+                known.unwrap_or_else(|| format!("{BLOCK_BYTES} bytes of the device at {offset_bytes}"));
+            LeftOut { offset_bytes, what }
+        });
+        let left_out = left_out.collect();
+        let since_start_ns = state.at_ns.saturating_sub(recording.written.begin_ns);
+        Ok(BrokenStates { states, shortest: state, since_start_ns, last_line, left_out })
+    }
+}
+
+/// Requests from the program's start on.
+fn asked(recording: &RecordedLog<ProgramWritten>) -> usize {
+    recording.logged.iter().filter(|one| one.submitted_ns >= recording.written.begin_ns).count()
+}
+
+fn unlooked(volume: &LabVolume) -> ProgramVolume {
+    ProgramVolume {
+        filesystem: volume.filesystem,
+        device: volume.device.clone(),
+        mount_options: volume.mount_options.clone(),
+        failure: None,
+        run: None,
+        entries: 0,
+        is_systematic: false,
+        same: 0,
+        states: Vec::new(),
+        broken: Vec::new(),
+    }
+}
+
+fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String) {
+    let ended = |said: String| (Checked { finding: Finding::Ended, said }, String::new());
+    match report {
+        Ok(ProgramReport::Looked(checked, output)) => (checked, output),
+        Ok(_) => ended("its report is another one's".to_owned()),
+        Err(reason) => ended(reason.to_string()),
+    }
+}
