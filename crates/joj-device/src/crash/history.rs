@@ -1,6 +1,7 @@
 //! A log in memory, and which of its writes a cut at a moment may take.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
@@ -200,18 +201,43 @@ impl BlockPieces {
     pub fn materialise(&self, number: u64, entries: &[LogEntry], kept: &[usize; SECTORS_PER_BLOCK]) -> Patch {
         let mut patch = Patch::default();
         for (sector, kept) in kept.iter().enumerate() {
-            let (mut volatile, mut newest) = (0, None);
-            for piece in &self.0 {
-                volatile += usize::from(!piece.durable);
-                if piece.durable || volatile <= *kept {
-                    newest = covering(&entries[piece.entry], number, sector).or(newest);
-                }
-            }
-            if let Some(contents) = newest {
+            if let Some((_, contents)) = self.newest(number, sector, entries, *kept) {
                 patch.set(sector, contents);
             }
         }
         patch
+    }
+
+    /// A number for which entry each sector of block `number` is then from; 0 where all are those that the log began with.
+    pub fn fingerprint(&self, number: u64, entries: &[LogEntry], kept: &[usize; SECTORS_PER_BLOCK]) -> u64 {
+        let newest: [Option<usize>; SECTORS_PER_BLOCK] = std::array::from_fn(|sector| {
+            self.newest(number, sector, entries, kept[sector]).map(|(entry, _)| entry)
+        });
+        if newest == [None; SECTORS_PER_BLOCK] {
+            return 0;
+        }
+        let mut hasher = DefaultHasher::new();
+        (number, newest).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The entry that a sector is from, and what it puts there.
+    fn newest<'log>(
+        &self,
+        number: u64,
+        sector: usize,
+        entries: &'log [LogEntry],
+        kept: usize,
+    ) -> Option<(usize, Option<&'log [u8]>)> {
+        let (mut volatile, mut newest) = (0, None);
+        for piece in &self.0 {
+            volatile += usize::from(!piece.durable);
+            if piece.durable || volatile <= kept {
+                let contents = covering(&entries[piece.entry], number, sector);
+                newest = contents.map(|contents| (piece.entry, contents)).or(newest);
+            }
+        }
+        newest
     }
 }
 

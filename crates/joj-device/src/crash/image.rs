@@ -1,7 +1,6 @@
 //! A device after a power cut, as what differs from the image that its log began with.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use crate::number::index;
@@ -32,17 +31,6 @@ impl Patch {
             (None, Some(bytes)) => bytes[place].fill(0),
             (None, None) => {}
         }
-    }
-
-    /// A number that patches of block `number` have in common where they have the same sectors; 0 where they have none.
-    pub fn fingerprint(&self, number: u64) -> u64 {
-        if self.known == 0 {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        (number, self.known).hash(&mut hasher);
-        hasher.write(self.bytes());
-        hasher.finish()
     }
 
     fn bytes(&self) -> &Block {

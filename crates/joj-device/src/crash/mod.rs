@@ -181,17 +181,21 @@ impl<'history> CrashStates<'history> {
     pub fn settled_fingerprint(&self) -> u64 {
         let settled = self.blocks.iter().filter(|(_, pieces)| pieces.volatile() == 0);
         let nothing = Missing::default();
-        settled.fold(0, |sum, (number, pieces)| {
-            sum.wrapping_add(self.patch(*number, pieces, &nothing).fingerprint(*number))
+        settled
+            .fold(0, |sum, (number, pieces)| sum.wrapping_add(self.fingerprint_of(*number, pieces, &nothing)))
+    }
+
+    /// A number that is the same for images whose sectors were all written by the same entries, at whatever moment of the history.
+    pub fn fingerprint(&self, missing: &Missing, settled: u64) -> u64 {
+        self.volatile.iter().fold(settled, |sum, number| {
+            sum.wrapping_add(self.fingerprint_of(*number, &self.blocks[number], missing))
         })
     }
 
-    /// A number that is the same for images that have the same bytes, at whatever moment of the history.
-    pub fn fingerprint(&self, missing: &Missing, settled: u64) -> u64 {
-        self.volatile.iter().fold(settled, |sum, number| {
-            let patch = self.patch(*number, &self.blocks[number], missing);
-            sum.wrapping_add(patch.fingerprint(*number))
-        })
+    fn fingerprint_of(&self, number: u64, pieces: &BlockPieces, missing: &Missing) -> u64 {
+        let all = pieces.volatile();
+        let kept = missing.of(number).map(|gone| all.saturating_sub(gone));
+        pieces.fingerprint(number, self.entries, &kept)
     }
 
     fn patch(&self, number: u64, pieces: &BlockPieces, missing: &Missing) -> Patch {

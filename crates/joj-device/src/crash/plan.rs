@@ -1,6 +1,6 @@
 //! The states that are worth to be looked at: all of a short log, a sample of a long one, none twice.
 //!
-//! Two states are the same where the device has the same bytes and as much had been promised.
+//! Two states are the same where each sector was last written by the same request and as much had been promised.
 
 use std::collections::HashSet;
 
@@ -57,13 +57,26 @@ pub struct Plan {
     pub same: u64,
 }
 
-/// The states of a log that are worth to be looked at. `logged` and `history` are the same log, without reads.
-pub fn plan(logged: &[LoggedRequest], history: &History, wanted: Wanted<'_>) -> Plan {
+/// The states of a log that are worth to be looked at. `logged` and `history` are the same log, without reads. A long log takes seconds; none
+/// where `go_on` says no meanwhile.
+pub fn plan(
+    logged: &[LoggedRequest],
+    history: &History,
+    wanted: Wanted<'_>,
+    go_on: &dyn Fn() -> bool,
+) -> Option<Plan> {
     let moments = moments(logged, wanted);
     let mut found = Found { history, wanted, known: HashSet::new(), plan: Plan::default() };
-    let choices: u64 = moments.iter().map(|at| choices(&CrashStates::new(history, at.cut))).sum();
-    if choices <= CHOICES_PER_STATE * wanted.count as u64 {
-        for at in &moments {
+    let choices_max = CHOICES_PER_STATE * wanted.count as u64;
+    let mut choices = moments.len() as u64;
+    for at in &moments {
+        if choices > choices_max || !go_on() {
+            break;
+        }
+        choices += self::choices(&CrashStates::new(history, at.cut)) - 1;
+    }
+    if choices <= choices_max {
+        for at in moments.iter().take_while(|_| go_on()) {
             let states = CrashStates::new(history, at.cut);
             let settled = states.settled_fingerprint();
             for pick in states.systematic_picks(wanted.torn.then_some(wanted.seed)) {
@@ -77,10 +90,10 @@ pub fn plan(logged: &[LoggedRequest], history: &History, wanted: Wanted<'_>) -> 
             found.plan.states.remove(one);
         }
     } else {
-        found.sample(logged);
+        found.sample(logged, go_on);
     }
     found.plan.states.sort_by_key(|state| (state.at_ns, state.missing.writes()));
-    found.plan
+    go_on().then_some(found.plan)
 }
 
 /// A moment, and what it means for the log.
@@ -143,11 +156,11 @@ impl Found<'_> {
     }
 
     /// A third at a promise, a third in a flush, a third anywhere.
-    fn sample(&mut self, logged: &[LoggedRequest]) {
+    fn sample(&mut self, logged: &[LoggedRequest], go_on: &dyn Fn() -> bool) {
         let wanted = self.wanted;
         let mut chance = Chance::new(wanted.seed);
         for number in 0..wanted.count * TRIES_PER_STATE {
-            if self.plan.states.len() >= wanted.count {
+            if self.plan.states.len() >= wanted.count || !go_on() {
                 break;
             }
             let place = match number % 3 {
@@ -199,7 +212,7 @@ mod tests {
 
     fn planned(steps: &[Option<(u64, u8)>], promises_ns: &[u64], count: usize, torn: bool) -> Plan {
         let (logged, history) = log(steps);
-        plan(&logged, &history, Wanted { within: ALL, promises_ns, count, seed: 5, torn })
+        plan(&logged, &history, Wanted { within: ALL, promises_ns, count, seed: 5, torn }, &|| true).unwrap()
     }
 
     #[test]
@@ -244,7 +257,8 @@ mod tests {
         let steps: Vec<_> = (0..6_u8).map(|number| Some((u64::from(number % 3), number + 1))).collect();
         let (logged, history) = log(&steps);
         let wanted = Wanted { within: ALL, promises_ns: &[], count: 1_000, seed: 1, torn: true };
-        for state in plan(&logged, &history, wanted).states {
+        assert_eq!(plan(&logged, &history, wanted, &|| false), None, "it was given up");
+        for state in plan(&logged, &history, wanted, &|| true).unwrap().states {
             assert_eq!(Cut::at(&logged, state.at_ns), state.cut);
             let states = CrashStates::new(&history, state.cut);
             assert!(states.can_lack(&state.missing), "{}", state.missing);

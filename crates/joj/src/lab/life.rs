@@ -85,7 +85,8 @@ impl Guest<'_> {
             }
             // A guest that hangs may go on complaining.
             if shared_ns() > deadline_ns {
-                life.last.push_back("it took too long".to_owned());
+                let seconds = life.running.map_or(START_SECONDS, |_| self.unit_seconds);
+                life.last.push_back(format!("it took longer than {seconds} s of this machine"));
                 return Ok(life);
             }
             let line = match qemu.hear(NAP) {

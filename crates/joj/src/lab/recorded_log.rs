@@ -36,6 +36,12 @@ pub enum RecordedLogError {
     /// What was written meanwhile has another form.
     #[error("cannot read the recording: {0}")]
     Json(#[from] serde_json::Error),
+    /// A file of it is not there.
+    #[error("the recording is not whole: {0} is missing")]
+    Missing(String),
+    /// What was done has times or places that the log, or the output, does not have.
+    #[error("the recording's files do not belong together: it is damaged")]
+    Times,
     /// The files do not belong together.
     #[error("the recording has {entries} entries and {requests} requests: it is damaged")]
     Damaged {

@@ -16,7 +16,7 @@ use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::align;
 use crate::lab::guest::volume::Volume;
-use crate::lab::job::LabVolume;
+use crate::lab::job::{LabVolume, guest_path};
 use crate::lab::recorded_log::recording_file;
 
 /// Both forms of a log, in memory: writing them to the share would take the writer's time.
@@ -50,7 +50,7 @@ impl RequestSink for SharedLog {
 #[derive(Debug)]
 pub struct Recorder {
     _volume: Volume,
-    _emulated: Emulated,
+    emulated: Emulated,
     log: SharedLog,
 }
 
@@ -70,7 +70,17 @@ impl Recorder {
         let emulated = Emulated::serve(0, assembly, EmulatedDevice::new(assembly, bytes, log.clone()))?;
         let made = Volume::make(volume, emulated.node(), None)?;
         align();
-        Ok(Recorder { _volume: made, _emulated: emulated, log })
+        Ok(Recorder { _volume: made, emulated, log })
+    }
+
+    /// All that was written is on the medium, with a flush even where nothing is left to write: no cut takes anything of it.
+    /// # Errors
+    /// As fsync(2).
+    pub fn sync(&self) -> Result<(), GuestError> {
+        let problem = &cannot("sync what is there before");
+        let volume = File::open(guest_path::VOLUME).map_err(problem)?;
+        rustix::fs::syncfs(&volume).map_err(|error| problem(error.into()))?;
+        File::open(self.emulated.node()).and_then(|device| device.sync_all()).map_err(problem)
     }
 
     /// Ends the log: what happens from now on, unmounting above all, is no part of it.

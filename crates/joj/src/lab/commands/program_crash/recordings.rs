@@ -10,8 +10,10 @@ use crate::lab::error::UnitError;
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
 use crate::lab::job::LabVolume;
-use crate::lab::jobs::program_crash::{CutState, PROGRAM_RECORDING_ENDS, ProgramWritten};
-use crate::lab::recorded_log::{RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, recording_file};
+use crate::lab::jobs::program_crash::{CutState, KeptRun, PROGRAM_RECORDING_ENDS, ProgramWritten};
+use crate::lab::recorded_log::{
+    RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, is_recorded, recording_file,
+};
 
 /// Where recordings are.
 pub struct Recordings {
@@ -82,10 +84,33 @@ pub fn load(
     lies: bool,
 ) -> Result<RecordedLog<ProgramWritten>, RecordedLogError> {
     let mut recording: RecordedLog<ProgramWritten> = RecordedLog::load(directory, number)?;
+    let output = fs::metadata(directory.join(recording_file(number, "output")))?.len();
+    let ProgramWritten { begin_ns, settled_ns, lines } = &recording.written;
+    let is_in_order =
+        lines.iter().zip(lines.iter().skip(1)).all(|(one, next)| one.0 <= next.0 && one.1 < next.1);
+    let ends_within = lines.last().is_none_or(|(at_ns, end)| at_ns <= settled_ns && *end as u64 <= output);
+    let asked = recording.logged.iter().map(|one| one.submitted_ns).max();
+    if !is_in_order || !ends_within || begin_ns > settled_ns || asked.is_some_and(|asked| asked > *settled_ns)
+    {
+        return Err(RecordedLogError::Times);
+    }
     if lies {
         recording.history = recording.history.without_promises();
     }
     Ok(recording)
+}
+
+/// How the program of recording `number` ran.
+/// # Errors
+/// A file of the recording is missing, or it is none.
+pub fn told(directory: &Path, number: usize) -> Result<KeptRun, RecordedLogError> {
+    for end in PROGRAM_RECORDING_ENDS {
+        let name = recording_file(number, end);
+        if !directory.join(&name).exists() {
+            return Err(RecordedLogError::Missing(name));
+        }
+    }
+    Ok(serde_json::from_slice(&fs::read(directory.join(recording_file(number, "run")))?)?)
 }
 
 /// The state that `--state` names: the number of its filesystem, the moment, what is missing.
@@ -113,7 +138,7 @@ pub fn not_recorded(
     directory: &Path,
     lies: bool,
 ) -> Result<Option<String>, RecordedLogError> {
-    if !directory.join(recording_file(state.volume, "json")).exists() {
+    if !is_recorded(directory, state.volume) {
         return Ok(Some(format!("{} has no recording of it", directory.display())));
     }
     let recording = load(directory, state.volume, lies)?;

@@ -11,15 +11,16 @@ use joj_device::crash::plan::{Plan, Wanted, plan};
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::lab::commands::program_crash::recordings::{keep, load};
+use crate::lab::commands::program_crash::recordings::{keep, load, told};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::OpenPool;
 use crate::lab::job::LabVolume;
-use crate::lab::jobs::program_crash::{CutState, KeptRun, ProgramReport, ProgramUnit, ProgramWritten};
+use crate::lab::jobs::program_crash::{CutState, ProgramReport, ProgramUnit, ProgramWritten};
 use crate::lab::life::SessionEnd;
-use crate::lab::recorded_log::{RecordedLog, RecordedLogError, recording_file};
+use crate::lab::recorded_log::{RecordedLog, RecordedLogError, is_recorded, recording_file};
 use crate::lab::work::program_crash::ProgramCrashWork;
 use crate::lab::written_for::WrittenFor;
+use crate::machine::proc::signal::is_stopped;
 
 /// Seconds that a recording and a state take, for the first forecast.
 const RECORDING_SECONDS: f64 = 20.0;
@@ -84,7 +85,7 @@ impl<'a> CutSession<'a> {
 
     fn record(&mut self, pool: &OpenPool<'_>, kernel: &mut String) -> Result<(), SessionEnd> {
         let recordings = self.work.recordings;
-        let is_there = |volume: &usize| recordings.join(recording_file(*volume, "json")).exists();
+        let is_there = |volume: &usize| is_recorded(recordings, *volume);
         let volumes = 0..self.work.job.volumes.len();
         let missing: Vec<usize> = volumes.filter(|volume| !is_there(volume)).collect();
         let units = self.units(missing.iter().copied().map(ProgramUnit::Record));
@@ -104,10 +105,7 @@ impl<'a> CutSession<'a> {
             *kernel = ended?;
         }
         for (number, volume) in found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none()) {
-            let told = fs::read(recordings.join(recording_file(number, "run")));
-            let told: Result<KeptRun, String> = told
-                .map_err(|error| error.to_string())
-                .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+            let told = told(recordings, number);
             match told {
                 Ok(told) if told.volume == work.job.volumes[number] && told.command == work.job.command => {
                     let uncut = &told.run.uncut;
@@ -124,7 +122,7 @@ impl<'a> CutSession<'a> {
                     let other = format!("{} on {}", told.command.join(" "), told.volume.name());
                     volume.failure = Some(format!("the recording there is of `{other}`; name an empty DIR"));
                 }
-                Err(reason) => volume.failure = Some(format!("cannot read the recording: {reason}")),
+                Err(reason) => volume.failure = Some(reason.to_string()),
             }
         }
         Ok(())
@@ -146,8 +144,8 @@ impl<'a> CutSession<'a> {
                 seed: self.options.seed,
                 torn: self.options.torn,
             };
-            let Plan { states: planned, is_systematic, same } =
-                plan(&recording.logged, &recording.history, wanted);
+            let chosen = plan(&recording.logged, &recording.history, wanted, &|| !is_stopped());
+            let Plan { states: planned, is_systematic, same } = chosen.ok_or(SessionEnd::Signal)?;
             let volume = &mut self.found[number];
             (volume.entries, volume.is_systematic, volume.same) = (asked(&recording), is_systematic, same);
             states.extend(planned.into_iter().map(|state| {

@@ -24,7 +24,6 @@ use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::Recorder;
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::guest::volume::Volume;
-use crate::lab::job::guest_path;
 use crate::lab::jobs::program_crash::{
     CutState, KeptRun, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
 };
@@ -97,7 +96,7 @@ impl<'job> ProgramCrashes<'job> {
         let recorder = Recorder::begin(wanted, &device, job.setting.device_bytes)?;
         let data = DataMount::mount()?;
         self.before()?;
-        sync_volume()?;
+        recorder.sync()?;
         align();
         let tracer = RequestTracer::begin();
         let begin_ns = shared_ns();
@@ -265,13 +264,6 @@ fn shell(script: &str) -> [String; 3] {
 
 fn found(finding: Finding, said: &str) -> Checked {
     Checked { finding, said: said.chars().take(LINE_MAX).collect() }
-}
-
-/// All that the volume has is on its device.
-fn sync_volume() -> Result<(), GuestError> {
-    let problem = &cannot(format!("sync {}", guest_path::VOLUME));
-    let volume = File::open(guest_path::VOLUME).map_err(problem)?;
-    rustix::fs::syncfs(&volume).map_err(|error| problem(error.into()))
 }
 
 fn tail(bytes: &[u8]) -> String {
