@@ -4,86 +4,11 @@
 mod record;
 mod replay;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use record::{methods, program, record_command};
-use replay::{Scratch, joj, replay, told};
-
-/// What is below a directory: of each name the size, or what it is.
-fn tree(directory: &Path) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![(directory.to_owned(), String::new())];
-    while let Some((place, name)) = open.pop() {
-        for entry in std::fs::read_dir(&place).expect("a directory") {
-            let entry = entry.expect("an entry");
-            let name = format!("{name}/{:?}", entry.file_name());
-            let status = entry.metadata().expect("a status");
-            let what = if status.is_dir() {
-                open.push((entry.path(), name.clone()));
-                "directory".to_owned()
-            } else if status.is_symlink() {
-                "link".to_owned()
-            } else {
-                status.len().to_string()
-            };
-            found.insert(name, what);
-        }
-    }
-    found
-}
-
-/// The same below a replay's directory.
-fn below(kept: &serde_json::Value, place: &Path) -> PathBuf {
-    let kept = Path::new(kept.as_str().expect("it was kept"));
-    kept.join(place.strip_prefix("/").expect("absolute"))
-}
-
-/// Records a program in an empty directory, with each method, and replays it. `source` is what main does there.
-fn comes_out_the_same(name: &str, source: &str) {
-    with_files_before(name, |_| {}, source);
-}
-
-/// The same in a directory in which something was made before.
-fn with_files_before(name: &str, prepare: fn(&Path), source: &str) {
-    let scratch = Scratch::new(&format!("live-names-{name}"));
-    let source = format!(
-        "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <pthread.h>\n#include <sched.h>\n\
-         #include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/stat.h>\n\
-         #include <sys/syscall.h>\n#include <sys/uio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
-         #define DO(call) if ((call) < 0) {{ perror(#call); exit(1); }}\n{source}"
-    );
-    let Some(program) = program(&scratch, "program", &source) else { return };
-    let directory: &Path = scratch.as_ref();
-    for method in methods() {
-        let place = scratch.file(method);
-        std::fs::create_dir(&place).expect("a directory");
-        prepare(&place);
-        let mut links = tree(&place);
-        links.retain(|_, what| what == "link");
-        let recording = scratch.file(&format!("{method}.joj"));
-        let (code, said) = told(&record_command(method, &recording, &[&program, &place]));
-        if code == Some(77) {
-            eprintln!("skipped: {name}: this kernel or filesystem cannot: {said}");
-            return;
-        }
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let words = ["--order", "fast", "--check", "--keep", "--json", "-"];
-        let mut command: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"replay", &recording, &directory];
-        command.extend(words.iter().map(|word| word as &dyn AsRef<std::ffi::OsStr>));
-        let output = joj(&command);
-        let replayed: serde_json::Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|_| panic!("{method}: {:?}", told(&output)));
-        // Links that were there before are in no recording: its names are those to which they lead.
-        let mut left = tree(&place);
-        left.retain(|name, _| !links.contains_key(name));
-        assert_eq!(tree(&below(&replayed["kept"], &place)), left, "{method}: {replayed}");
-        assert_eq!(replayed["differences"], serde_json::json!([]), "{method}");
-        let kinds = replayed["by_call"].as_object().expect("calls");
-        let is_same = |kind: &serde_json::Value| kind["differ"] == 0 && kind["not_made"] == 0;
-        assert!(kinds.values().all(is_same), "{method}: {replayed:#}");
-    }
-}
+use record::same_tree::{comes_out_the_same, with_files_before};
+use record::{methods, record_command};
+use replay::{Scratch, replay, told};
 
 #[test]
 fn writes_that_append_append() {

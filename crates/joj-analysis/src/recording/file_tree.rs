@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{
     EEXIST, ENOENT, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_KEEP_SIZE,
-    FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_TMPFILE, O_TRUNC,
+    FALLOC_FL_PUNCH_HOLE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE, O_TRUNC,
     RENAME_EXCHANGE, RWF_APPEND, RWF_NOAPPEND, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
 use crate::recording::paths::{absolute, take_with_below};
@@ -95,10 +95,11 @@ impl FileTree {
         let (path, second) = (texts.get(call.path), texts.get(call.second_path));
         match call.kind {
             CallKind::Present => [self.present(call, path, second), None],
-            CallKind::Open | CallKind::Held => [self.open(call, path), None],
-            CallKind::Rename | CallKind::Link | CallKind::Symlink if call.result == 0 => {
-                self.two_names(call, path, second)
+            kind if call.result < 0 && (kind == CallKind::Open || kind.is_about_paths()) => {
+                [self.failed(call, path, second), None]
             }
+            CallKind::Open | CallKind::Held => [self.open(call, path), None],
+            CallKind::Rename | CallKind::Link | CallKind::Symlink => self.two_names(call, path, second),
             kind if kind.is_about_paths() => [self.one_name(call, path), None],
             CallKind::Close | CallKind::Released => {
                 let file = self.opened.get(&call.description).map(|opened| opened.file);
@@ -161,9 +162,6 @@ impl FileTree {
     }
 
     fn open(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
-        if call.result < 0 {
-            return self.failed(call, path);
-        }
         let path = &if call.follows_links() { self.behind_links(path) } else { path.to_owned() };
         let is_unnamed = call.flags & O_TMPFILE == O_TMPFILE;
         let file = if is_unnamed {
@@ -184,7 +182,7 @@ impl FileTree {
                 FileState { before, is_doubtful: !is_new, is_lost, ..FileState::new(TreeEntry::File(0)) };
             self.named(path, file)
         };
-        if call.flags & O_TRUNC != 0 && call.flags & O_ACCMODE != 0 && !is_unnamed {
+        if call.flags & O_TRUNC != 0 && call.flags & O_PATH == 0 && !is_unnamed {
             self.set_size(file, 0);
         }
         // What was open before stands where the recording says.
@@ -195,9 +193,6 @@ impl FileTree {
     }
 
     fn one_name(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
-        if call.result < 0 {
-            return self.failed(call, path);
-        }
         let path = &if call.follows_links() { self.behind_links(path) } else { path.to_owned() };
         match call.kind {
             CallKind::Mkdir => return Some(self.named(path, FileState::new(TreeEntry::Directory))),
@@ -222,7 +217,7 @@ impl FileTree {
     }
 
     /// A call that found or missed a name.
-    fn failed(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
+    fn failed(&mut self, call: &RecordedCall, path: &str, second: &str) -> Option<FileIndex> {
         let is_about_path = matches!(
             call.kind,
             CallKind::Open
@@ -236,11 +231,13 @@ impl FileTree {
         if call.result == -ENOENT && is_about_path && !self.names.contains_key(path) {
             self.missing.insert(path.to_owned());
         }
-        let is_made = matches!(call.kind, CallKind::Open | CallKind::Mkdir);
-        if call.result == -EEXIST && is_made {
+        if call.result == -EEXIST {
+            // A directory, as after `mkdir -p`, where no call says what is there.
             let is_directory = call.kind == CallKind::Mkdir;
             let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
-            return Some(self.existing(path, kind));
+            let found = if matches!(call.kind, CallKind::Link | CallKind::Rename) { second } else { path };
+            let known = self.names.get(found).copied();
+            return Some(known.unwrap_or_else(|| self.existing(found, kind)));
         }
         self.names.get(path).copied()
     }

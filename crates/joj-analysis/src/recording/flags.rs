@@ -26,6 +26,8 @@ pub const O_DIRECTORY: u32 = 0o200_000;
 pub const O_TMPFILE: u32 = 0o20_200_000;
 /// It must not be a symbolic link.
 pub const O_NOFOLLOW: u32 = 0o400_000;
+/// Not to be read or written: it stands for the name.
+pub const O_PATH: u32 = 0o10_000_000;
 /// Of openat2: nothing leads out of the directory.
 pub const RESOLVE_IN_ROOT: u64 = 0x10;
 /// Closed by execve.
@@ -40,6 +42,8 @@ pub const S_IFLNK: u32 = 0o120_000;
 /// The bits of `st_mode` that say which of them.
 pub const S_IFMT: u32 = 0o170_000;
 
+/// The new name is not there.
+pub const RENAME_NOREPLACE: u32 = 1;
 /// Each of two names is the other's afterwards.
 pub const RENAME_EXCHANGE: u32 = 2;
 /// `lseek` from the end.
@@ -55,12 +59,22 @@ pub const FALLOC_FL_COLLAPSE_RANGE: u32 = 8;
 /// Room is made between bytes.
 pub const FALLOC_FL_INSERT_RANGE: u32 = 0x20;
 
+/// It is not allowed: a directory has no second name.
+pub const EPERM: i64 = 1;
 /// There is no such file.
 pub const ENOENT: i64 = 2;
+/// It is in use.
+pub const EBUSY: i64 = 16;
 /// It is there.
 pub const EEXIST: i64 = 17;
 /// A name on the way is no directory's.
 pub const ENOTDIR: i64 = 20;
+/// It is a directory.
+pub const EISDIR: i64 = 21;
+/// It cannot be.
+pub const EINVAL: i64 = 22;
+/// Something is in the directory.
+pub const ENOTEMPTY: i64 = 39;
 /// Too many symbolic links on the way.
 pub const ELOOP: i64 = 40;
 
@@ -89,7 +103,7 @@ const FLAGS: [(&str, u32); 78] = [
     ("O_SYNC", 0o4_010_000),
     ("O_RSYNC", 0o4_010_000),
     ("__O_SYNC", 0o4_000_000),
-    ("O_PATH", 0o10_000_000),
+    ("O_PATH", O_PATH),
     ("O_TMPFILE", O_TMPFILE),
     ("POSIX_FADV_NORMAL", 0),
     ("POSIX_FADV_RANDOM", 1),
@@ -113,7 +127,7 @@ const FLAGS: [(&str, u32); 78] = [
     ("FALLOC_FL_ZERO_RANGE", 0x10),
     ("FALLOC_FL_INSERT_RANGE", FALLOC_FL_INSERT_RANGE),
     ("FALLOC_FL_UNSHARE_RANGE", 0x40),
-    ("RENAME_NOREPLACE", 1),
+    ("RENAME_NOREPLACE", RENAME_NOREPLACE),
     ("RENAME_EXCHANGE", RENAME_EXCHANGE),
     ("RENAME_WHITEOUT", 4),
     ("SYNC_FILE_RANGE_WAIT_BEFORE", 1),

@@ -11,6 +11,7 @@
 //! system_calls        what system calls mean for files: descriptors, processes, paths
 //! compat              a MobiGen script as Mobibench's own replayer reads it
 //! order               which calls each call waits for
+//! failures            calls on names that failed, and whether they fail in a replay
 //! file_tree           the files before the first call and after the last, as the calls imply them
 //! hidden_names        hashes in the place of names
 //! call                one system call
@@ -26,6 +27,7 @@ pub mod import;
 pub mod system_calls;
 pub mod compat;
 pub mod order;
+pub mod failures;
 pub mod file_tree;
 pub mod hidden_names;
 pub mod call;

@@ -6,6 +6,7 @@ use std::path::Path;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::compat as mobibench;
+use joj_analysis::recording::failures::without_their_reason;
 use joj_analysis::recording::file_tree::{Entries, FileTree, TreeEntry};
 use joj_analysis::recording::flags::O_CREAT;
 use joj_analysis::recording::order::{CallOrder, OrderFinder};
@@ -32,6 +33,8 @@ pub struct Plan {
     pub compat: Option<(u64, u64)>,
     /// Of each call whether the replay passes it over; empty where it makes all of them.
     pub left_out: Vec<bool>,
+    /// Calls that failed, and would do something else in the replay: it passes them over, too.
+    pub without_their_reason: HashSet<u32>,
 }
 
 impl Plan {
@@ -61,8 +64,10 @@ impl Plan {
         }
         let before = if compat.is_some() { compat_directory() } else { tree.before() };
         let grows = recording.calls.iter().filter_map(|call| grows(call, &recording.texts)).collect();
+        let without_their_reason =
+            if compat.is_some() { HashSet::new() } else { without_their_reason(&recording, &before) };
         let (order, after) = (finder.finish(), tree.after());
-        Self { order, before, grows, after, recording, compat, left_out: Vec::new() }
+        Self { order, before, grows, after, recording, compat, left_out: Vec::new(), without_their_reason }
     }
 }
 

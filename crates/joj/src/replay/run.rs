@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::outcome::{Lateness, ReplayOutcome};
 use joj_analysis::statistics::{WHOLE, percentile};
@@ -199,7 +198,8 @@ fn watch(shared: &Shared<'_>, is_over: impl Fn() -> bool) {
 }
 
 /// What no replay makes, and how often: what the recording counts, and calls that failed.
-fn not_replayed(recording: &Recording) -> BTreeMap<String, u64> {
+fn not_replayed(plan: &Plan) -> BTreeMap<String, u64> {
+    let recording = &plan.recording;
     let facts = recording.header.recording.as_ref();
     let mut all = facts.map(|facts| facts.not_replayed.clone()).unwrap_or_default();
     let is_failed = |call: &&RecordedCall| call.kind.is_replayed() && call.fails_for_others_reasons();
@@ -210,7 +210,8 @@ fn not_replayed(recording: &Recording) -> BTreeMap<String, u64> {
         }
     };
     let calls = &recording.calls;
-    add("calls that failed for a reason that a replay does not have", calls.iter().filter(is_failed).count());
+    let failed = calls.iter().filter(is_failed).count() + plan.without_their_reason.len();
+    add("calls that failed for a reason that a replay does not have", failed);
     add("closes of what is open elsewhere", calls.iter().filter(leaves_open).count());
     all
 }
@@ -227,7 +228,7 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         skipped: plan.compat.map(|(skipped, _)| skipped),
         files: plan.compat.map(|(_, files)| files),
         inferred: header.inferred.clone(),
-        not_replayed: not_replayed(recording),
+        not_replayed: not_replayed(plan),
         recorded_elapsed_ns: recording
             .calls
             .iter()

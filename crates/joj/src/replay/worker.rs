@@ -101,6 +101,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
         let in_calls_ns = outcome.in_calls_ns;
         let is_left_out = shared.plan.left_out.get(index as usize).is_some_and(|is_left_out| *is_left_out)
             || call.fails_for_others_reasons()
+            || shared.plan.without_their_reason.contains(&index)
             || call.leaves_open();
         // What a recording says of the time before is done before.
         if !is_left_out && (call.kind == CallKind::Released || !call.kind.is_no_call()) {

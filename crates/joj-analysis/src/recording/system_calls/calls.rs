@@ -217,12 +217,12 @@ impl Calls {
         let thread = call.thread;
         match &call.operation {
             FileOperation::EnterPath(path) => {
-                if let Ok(directory) = self.path_of(thread, path, true) {
+                if let Ok(directory) = self.path_of(call, path, true) {
                     self.processes.change_directory(thread, &directory);
                 }
             }
             FileOperation::EnterRoot(path) => {
-                if let Ok(root) = self.path_of(thread, path, true) {
+                if let Ok(root) = self.path_of(call, path, true) {
                     self.processes.change_root(thread, &root);
                 }
             }

@@ -31,6 +31,16 @@ pub struct PathBegin<'a> {
     pub follows: bool,
 }
 
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathEnd {
+    /// Absolute, without `.`, `..` and links.
+    pub path: String,
+    /// It says less than the program's path: `/.`, `/..` or a last `/` stood behind a name. There the kernel wants a directory, and
+    /// fails where that name has none.
+    pub is_shortened: bool,
+}
+
 /// The links of now.
 #[derive(Debug, Default)]
 pub struct KnownLinks {
@@ -47,17 +57,24 @@ impl KnownLinks {
         (self.before, self.changed) = (before, changed);
     }
 
-    /// Where a path leads: absolute, without `.`, `..` and links.
-    pub fn resolve(&mut self, begin: PathBegin<'_>, path: &str) -> String {
+    /// Where a path leads.
+    pub fn resolve(&mut self, begin: PathBegin<'_>, path: &str) -> PathEnd {
         let root = begin.root.trim_end_matches('/');
         let directory = begin.directory.trim_end_matches('/');
         let mut at = if path.starts_with('/') { root } else { directory }.to_owned();
         let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let mut links = 0;
+        let (mut is_behind_a_name, mut is_shortened) = (false, false);
         while let Some(part) = left.pop() {
             match part.as_str() {
-                "" | "." => continue,
+                // A slash too many asks for nothing but at the end.
+                "" if !left.is_empty() => continue,
+                "" | "." => {
+                    is_shortened |= is_behind_a_name;
+                    continue;
+                }
                 ".." => {
+                    is_shortened |= is_behind_a_name;
                     if at != root {
                         at.truncate(at.rfind('/').unwrap_or(0));
                     }
@@ -67,12 +84,15 @@ impl KnownLinks {
             }
             at.push('/');
             at.push_str(&part);
+            is_behind_a_name = true;
             // A slash behind a link asks for what it leads to.
             if (!begin.follows && left.is_empty()) || links == LINKS_MAX || is_pseudo(&at) {
                 continue;
             }
             if let Some(target) = self.target(&at) {
                 links += 1;
+                // The link is there, so what it is in is a directory.
+                is_behind_a_name = false;
                 if target.starts_with('/') {
                     root.clone_into(&mut at);
                 } else {
@@ -81,7 +101,8 @@ impl KnownLinks {
                 left.extend(target.rsplit('/').map(str::to_owned));
             }
         }
-        if at.is_empty() { "/".to_owned() } else { at }
+        let path = if at.is_empty() { "/".to_owned() } else { at };
+        PathEnd { path, is_shortened }
     }
 
     /// What the link says under a path without links.
@@ -176,16 +197,33 @@ mod tests {
             (root, "link/a", "/w/real/deep/a"),
         ];
         for (begin, path, wanted) in cases {
-            assert_eq!(links.resolve(begin, path), wanted, "{path} {begin:?}");
+            assert_eq!(links.resolve(begin, path).path, wanted, "{path} {begin:?}");
         }
         links.renamed("/w", "/v", false);
         assert_eq!(
-            [links.resolve(begin, "link"), links.resolve(begin, "/v/link")],
+            ["link", "/v/link"].map(|path| links.resolve(begin, path).path),
             ["/w/link", "/real/deep"]
         );
         links.linked("/v/link", "/v/second");
         links.gone("/v/link");
-        let found = ["/v/link", "/v/second"].map(|path| links.resolve(begin, path));
+        let found = ["/v/link", "/v/second"].map(|path| links.resolve(begin, path).path);
         assert_eq!(found, ["/v/link", "/real/deep"]);
+    }
+    #[test]
+    fn a_path_that_asks_for_a_directory_on_its_way_is_shortened() {
+        let mut links = KnownLinks::default();
+        links.made("/w/up", "../real");
+        links.made("/w/slash", "real/");
+        links.made("/w/round", "a/../b");
+        let begin = PathBegin { directory: "/w", root: "/", follows: true };
+        for path in ["a/../b", "a/./b", "a/", "a//", "a/.", "a/..", "up/a/../b", "slash", "round", "up/"] {
+            assert!(links.resolve(begin, path).is_shortened, "{path}");
+        }
+        for path in ["a", "a//b", "./a", "../a", "../../a", ".", "..", "/", "//a", "up/a", "slash/a", "/./a"]
+        {
+            assert!(!links.resolve(begin, path).is_shortened, "{path}");
+        }
+        let itself = PathBegin { follows: false, ..begin };
+        assert!(links.resolve(itself, "up/").is_shortened && !links.resolve(itself, "up").is_shortened);
     }
 }

@@ -1,7 +1,7 @@
 //! Calls that name files by their paths.
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::O_CLOEXEC;
+use crate::recording::flags::{O_CLOEXEC, O_TMPFILE};
 use crate::recording::paths::{absolute, is_pseudo};
 
 use super::calls::{CACHE_SWITCH, Calls, DEVICE, DROP_CACHES, GONE, NO_FILE, Told, UNREADABLE};
@@ -15,6 +15,7 @@ use super::processes::Meaning;
 const UNSEEN_START: &str = "/\0start";
 /// What it is called if nobody ever does.
 const START_DIRECTORY: &str = "/start";
+const SHORTENED: &str = "it failed, at a name with `/.`, `/..` or a `/` behind it";
 const UNKNOWN_START: &str =
     "The directory in which the program began is not in the text: it was taken for /start.";
 
@@ -29,7 +30,7 @@ impl Calls {
     pub(super) fn about_names(&mut self, call: &SystemCall<'_>) -> Told {
         match &call.operation {
             FileOperation::Open { path, flags, opened } => self.open(call, path, *flags, *opened),
-            FileOperation::OnPath(path, row) => self.one_path(call.thread, path, *row),
+            FileOperation::OnPath(path, row) => self.one_path(call, path, *row),
             FileOperation::LinkDescriptor { descriptor, link } => {
                 self.link_descriptor(call, *descriptor, link)
             }
@@ -37,13 +38,13 @@ impl Calls {
                 if let Some(descriptor) = descriptor_behind(first) {
                     return self.link_descriptor(call, descriptor, second);
                 }
-                let told = self.one_path(call.thread, first, *row);
-                let second = self.path_of(call.thread, second, false);
+                let told = self.one_path(call, first, *row);
+                let second = self.path_of(call, second, false);
                 Ok(RecordedCall { second_path: self.output.keep(&second?), ..told? })
             }
             FileOperation::Symlink { link, target } => {
                 let row = RecordedCall { kind: CallKind::Symlink, ..RecordedCall::default() };
-                let row = self.one_path(call.thread, link, row)?;
+                let row = self.one_path(call, link, row)?;
                 let target = target.as_deref().ok_or(UNREADABLE)?;
                 Ok(RecordedCall { second_path: self.output.keep(target), ..row })
             }
@@ -60,7 +61,7 @@ impl Calls {
     ) -> Told {
         self.learn_directory(call.thread, path, opened);
         let row = RecordedCall { kind: CallKind::Open, flags, ..RecordedCall::default() };
-        let path = match (self.path_of(call.thread, path, row.follows_links()), opened) {
+        let path = match (self.path_of(call, path, row.follows_links()), opened) {
             // What is above a directory that is gone is found from there.
             (Err(GONE), Some(opened)) => Ok(opened.to_owned()),
             (path, _) => path,
@@ -86,7 +87,12 @@ impl Calls {
         if let Some(number) = number {
             (row.description, row.descriptor) = (self.output.new_description(), number);
             let holder = NameHolder::Description(row.description);
-            self.processes.names.put(holder, text);
+            if flags & O_TMPFILE == O_TMPFILE {
+                // The path is a directory's.
+                self.processes.names.lose(holder);
+            } else {
+                self.processes.names.put(holder, text);
+            }
             self.processes.open(call.thread, number, Meaning::File(row.description), closes_on_exec, true);
         }
         Ok(row)
@@ -104,15 +110,15 @@ impl Calls {
             return Err("it failed");
         }
         let description = self.description(call.thread, descriptor)?;
-        let link = self.path_of(call.thread, link, false)?;
+        let link = self.path_of(call, link, false)?;
         let row = RecordedCall { kind: CallKind::Link, description, ..RecordedCall::default() };
         let second_path = self.output.keep(&link);
         Ok(RecordedCall { descriptor: descriptor.number.unwrap_or(-1), second_path, ..row })
     }
 
-    fn one_path(&mut self, thread: u32, path: &NamedPath<'_>, row: RecordedCall) -> Told {
-        let path = self.path_of(thread, path, row.follows_links() || path.follows)?;
-        if self.is_made_up(thread, &path) {
+    fn one_path(&mut self, call: &SystemCall<'_>, path: &NamedPath<'_>, row: RecordedCall) -> Told {
+        let path = self.path_of(call, path, row.follows_links() || path.follows)?;
+        if self.is_made_up(call.thread, &path) {
             return Err(DEVICE);
         }
         Ok(RecordedCall { path: self.output.keep(&path), ..row })
@@ -122,10 +128,11 @@ impl Calls {
     /// its last name, too.
     pub(super) fn path_of(
         &mut self,
-        thread: u32,
+        call: &SystemCall<'_>,
         named: &NamedPath<'_>,
         follows: bool,
     ) -> Result<String, &'static str> {
+        let thread = call.thread;
         let path = named.path.as_deref().ok_or(UNREADABLE)?;
         let mut root = self.processes.root(thread).ok_or(GONE)?.to_owned();
         let mut directory = root.clone();
@@ -135,7 +142,10 @@ impl Calls {
         if named.in_root {
             root.clone_from(&directory);
         }
-        Ok(self.links.resolve(PathBegin { directory: &directory, root: &root, follows }, path))
+        let end = self.links.resolve(PathBegin { directory: &directory, root: &root, follows }, path);
+        let is_failed = call.result.is_some_and(|result| result < 0);
+        // A replay's call on the path that is left may succeed.
+        if is_failed && end.is_shortened { Err(SHORTENED) } else { Ok(end.path) }
     }
 
     /// True for what is no file, also below a directory that the thread takes for `/`.

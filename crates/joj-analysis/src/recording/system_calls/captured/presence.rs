@@ -8,13 +8,14 @@
 //! rename("/a", "/e"), open("/e/d") = 5         nothing: it came with its directory
 //! open("/h") = 6, the inode of /a/b             present: /h, another name of /a/b
 //! rename("/i", "/j"), and nothing else          present: /i, as long as /j is at the end
+//! mkdir("/k") = EEXIST, and nothing else       present: /k, as it is at the end
 //! ```
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{ENOENT, O_TMPFILE, RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG};
+use crate::recording::flags::{EEXIST, ENOENT, O_TMPFILE, RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG};
 use crate::recording::paths::take_with_below;
 use crate::recording::system_calls::output::CallOutput;
 use crate::recording::system_calls::path_answers::PathAnswers;
@@ -28,7 +29,7 @@ pub struct Presence {
     known: BTreeMap<String, ()>,
     /// Names of the time before that were told.
     told: HashSet<String>,
-    /// Names that a rename gave, with those that the same files had before the first call.
+    /// Names that a rename gave, or a call found there, with those that the same files had before the first call.
     before: BTreeMap<String, String>,
     /// Files with several names, by the one that was told first.
     shared: HashMap<FileIdentity, String>,
@@ -44,9 +45,8 @@ impl Presence {
     pub fn look(&mut self, row: &RecordedCall, seen: CallSeen, output: &mut CallOutput) {
         let path = output.text(row.path).to_owned();
         if row.result < 0 {
-            if row.result == -ENOENT && row.kind.is_about_paths() | (row.kind == CallKind::Open) {
-                self.know(&path);
-            }
+            let second = output.text(row.second_path);
+            self.failed(row, &path, second);
             return;
         }
         match (row.kind, seen) {
@@ -74,6 +74,25 @@ impl Presence {
         }
     }
 
+    /// A call that found a name missing, or there.
+    fn failed(&mut self, row: &RecordedCall, path: &str, second: &str) {
+        let has_two = matches!(row.kind, CallKind::Rename | CallKind::Link);
+        if !row.kind.is_about_paths() && row.kind != CallKind::Open {
+            return;
+        }
+        match -row.result {
+            // Of two names either may be missing.
+            ENOENT if !has_two => self.know(path),
+            EEXIST => {
+                let found = if has_two { second } else { path };
+                if !self.known.contains_key(found) {
+                    self.before.insert(found.to_owned(), self.original(found));
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// A file that is known to have been there.
     pub fn told(&mut self, path: &str) {
         self.told.insert(path.to_owned());
@@ -95,7 +114,7 @@ impl Presence {
         }
         if self.unseen > 0 {
             output.infer(&format!(
-                "Files that were renamed or linked, and never opened, are empty, because nobody saw their size: {}.",
+                "Files that were renamed, linked or in the way, and never opened, are empty, because nobody saw their size: {}.",
                 self.unseen
             ));
         }
