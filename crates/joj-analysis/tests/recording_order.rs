@@ -191,6 +191,25 @@ fn the_tree_before_has_what_is_used_and_not_made() {
     assert_eq!(after, [&left[..], &["/d/none 0", "/d/old 100"]].concat());
 }
 
+/// Each call below a name fails before another thread makes that name, or takes away what was in the way.
+#[test]
+fn who_makes_a_directory_waits_for_calls_that_did_not_find_it() {
+    let makers = [
+        r#"mkdir("/d", 0777) = 0"#,
+        r#"symlink("e", "/d") = 0"#,
+        r#"rename("/e", "/d") = 0"#,
+        r#"link("/e", "/d") = 0"#,
+        r#"open("/d", O_RDWR|O_CREAT, 0666) = 3"#,
+    ];
+    for maker in makers {
+        let recording = import(&format!(
+            "1 00:00:00.000001 open(\"/d/a/x\", O_RDWR|O_CREAT, 0666) = -1 ENOENT (No such file) <0.000001>\n\
+             2 00:00:00.000010 {maker} <0.000001>\n"
+        ));
+        assert_eq!(waits(&recording), [vec![], vec![(1, 1)]], "{maker}");
+    }
+}
+
 #[test]
 fn renames_links_and_directories_move_what_is_in_them() {
     let [before, after] = trees(

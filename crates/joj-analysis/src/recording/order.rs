@@ -13,6 +13,7 @@ use std::collections::HashMap;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::file_tree::FileIndex;
+use crate::recording::flags::O_CREAT;
 use crate::trace::texts::{Text, Texts};
 
 /// So many calls of another thread have to be over.
@@ -75,7 +76,7 @@ pub struct OrderFinder {
     used: HashMap<Resource, Vec<CallPlace>>,
     /// Where a description was opened. Every call on it waits for that, even if the times say otherwise.
     opens: HashMap<u32, CallPlace>,
-    /// By directory and thread: the last call on a name below it. Who renames or removes the directory waits for those.
+    /// By directory and thread: the last call on a name below it. Who makes, renames or removes the directory waits for those.
     inside: HashMap<Text, HashMap<u32, CallPlace>>,
     /// By path: its directories, as far as calls name them.
     parents: HashMap<Text, Vec<Text>>,
@@ -107,7 +108,7 @@ impl OrderFinder {
         }
         for path in [call.path, call.second_path] {
             if path != Text::NONE && !(path == call.second_path && call.kind == CallKind::Symlink) {
-                self.path(call.kind, path, place, texts, &mut before);
+                self.path(gives_or_takes_a_name(call), path, place, texts, &mut before);
             }
         }
         if call.kind == CallKind::Woken {
@@ -190,7 +191,7 @@ impl OrderFinder {
 
     fn path(
         &mut self,
-        kind: CallKind,
+        changes: bool,
         path: Text,
         place: CallPlace,
         texts: &mut Texts,
@@ -207,7 +208,7 @@ impl OrderFinder {
         for parent in &parents {
             self.inside.entry(*parent).or_default().insert(place.thread, place);
         }
-        if matches!(kind, CallKind::Rmdir | CallKind::Rename) {
+        if changes {
             let inside = self.inside.get(&path).into_iter().flat_map(HashMap::values);
             before.extend(inside.filter(|other| is_over(other, &place)));
         }
@@ -224,6 +225,13 @@ impl OrderFinder {
         before.extend(used.iter().filter(|other| is_over(other, &place)));
         used.push(place);
     }
+}
+
+/// A name comes or goes. What earlier calls below it found, or did not find, they would not find afterwards.
+fn gives_or_takes_a_name(call: &RecordedCall) -> bool {
+    use CallKind::{Link, Mkdir, Open, Rename, Rmdir, Symlink, Unlink};
+    matches!(call.kind, Link | Mkdir | Rename | Rmdir | Symlink | Unlink)
+        || (call.kind == Open && call.flags & O_CREAT != 0)
 }
 
 fn is_over(other: &CallPlace, place: &CallPlace) -> bool {
