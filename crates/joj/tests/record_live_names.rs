@@ -6,7 +6,7 @@ mod replay;
 
 use std::path::{Path, PathBuf};
 
-use record::same_tree::{comes_out_the_same, with_files_before};
+use record::same_tree::{comes_out_the_same, comes_out_the_same_from_strace, with_files_before};
 use record::{methods, record_command};
 use replay::{Scratch, replay, told};
 
@@ -200,11 +200,10 @@ int main(int words, char **word) {
 
 #[test]
 fn names_have_the_same_bytes_whatever_they_are() {
-    comes_out_the_same(
-        "bytes",
-        r#"
+    let source = r#"
+static const char *names[] = {"Übung", "a\nb", "<x>", "\"q\"", "back\\slash", "\\303", "\\xff", "a, b", "(c", "x -> y", " ", "1<2"};
 int main(int words, char **word) {
-    int file;
+    int file, directory;
     char longest[256] = {0};
     memset(longest, 255, 255);
     DO(chdir(word[1]));
@@ -214,10 +213,23 @@ int main(int words, char **word) {
     DO(write(file, word, 5));
     DO(open(longest, O_WRONLY | O_CREAT | O_EXCL, 0644));
     DO(rename("\xff\xfe/\\xff", "\xff\xfe/\xff"));
+    for (int which = 0; which < 12; which++) {
+        DO(mkdir(names[which], 0755));
+        DO(directory = open(names[which], O_RDONLY | O_DIRECTORY));
+        DO(file = openat(directory, names[which], O_WRONLY | O_CREAT, 0644));
+        DO(write(file, word, which));
+        DO(chdir(names[which]));
+        DO(file = openat(AT_FDCWD, "below", O_WRONLY | O_CREAT, 0644));
+        DO(mkdirat(directory, "taken", 0755));
+        DO(unlinkat(directory, "taken", AT_REMOVEDIR));
+        DO(fsync(file));
+        DO(chdir(".."));
+    }
     return 0;
 }
-"#,
-    );
+"#;
+    comes_out_the_same("bytes", source);
+    comes_out_the_same_from_strace("bytes", source);
 }
 
 #[test]

@@ -43,8 +43,9 @@ impl<'a> CallText<'a> {
     /// An argument that is a descriptor.
     pub fn descriptor(&self, index: usize) -> Result<NamedDescriptor<'a>, LineProblem> {
         let word = self.argument(index)?;
-        let found = descriptor(word);
-        found.ok_or_else(|| is_no(self.text, word, "descriptor"))
+        let found = descriptor(word).ok_or_else(|| is_no(self.text, word, "descriptor"))?;
+        let unescaped = self.call.unescaped.get(index).and_then(Option::as_deref);
+        Ok(NamedDescriptor { known: unescaped.or(found.known), ..found })
     }
 
     /// An argument in quotes, as text; `None` where it is none.
@@ -59,24 +60,18 @@ impl<'a> CallText<'a> {
     }
 }
 
-/// A descriptor with what strace knows of it.
+/// A descriptor with what strace knows of it, as the text has it.
 pub fn descriptor(text: &str) -> Option<NamedDescriptor<'_>> {
     let found = line::descriptor(text)?;
     let TextDescriptor { number, known, is_gone } = found;
-    Some(NamedDescriptor { number, known: known.map(without_mark), is_gone })
+    Some(NamedDescriptor { number, known: known.map(line::without_mark), is_gone })
 }
 
 /// The directory of relative paths, which strace -y tells beside AT_FDCWD; not where it has lost its name.
-pub fn directory(text: &str) -> Option<&str> {
+pub fn directory(text: &str) -> Option<Cow<'_, str>> {
     let known = line::descriptor(text)?;
-    known.known.filter(|path| known.number.is_none() && path.starts_with('/') && !known.is_gone)
-}
-
-/// Older versions of strace mark within the brackets what has lost its name; with -yy all do that with devices: `/a (deleted)`,
-/// `/a<char 1:3>`.
-pub fn without_mark(path: &str) -> &str {
-    let path = path.strip_suffix(line::GONE).unwrap_or(path);
-    path.split_once('<').map_or(path, |(path, _)| path)
+    let is_one = |path: &&str| known.number.is_none() && path.starts_with('/') && !known.is_gone;
+    known.known.filter(is_one).map(line::known_path)
 }
 
 /// Flags of `{flags=O_RDWR|O_CREAT, mode=0644, resolve=..}`.

@@ -8,8 +8,11 @@
 //! 4711 12:00:01.000150 +++ exited with 0 +++
 //! ```
 
+use std::borrow::Cow;
+
 use crate::recording::flags;
 use crate::recording::import::{in_column, is_no};
+use crate::recording::paths::{text_of, unquoted};
 use crate::trace::import::LineProblem;
 use crate::trace::import::words;
 
@@ -138,8 +141,10 @@ pub struct TextCall<'a> {
     pub arguments: Vec<&'a str>,
     /// What it returned, or its errno, negative; `None` for `?`.
     pub result: Option<i64>,
+    /// For each argument that is a descriptor what is between its brackets, where strace escaped bytes there.
+    pub unescaped: Vec<Option<String>>,
     /// The path of the descriptor that it returned.
-    pub result_path: Option<&'a str>,
+    pub result_path: Option<Cow<'a, str>>,
     /// The kernel began it again after a signal.
     pub is_restarted: bool,
     /// How long it took, with `-T`.
@@ -180,8 +185,27 @@ pub fn call(text: &str) -> Result<TextCall<'_>, LineProblem> {
     };
     let path =
         told.split_once('<').filter(|_| !behind.is_empty()).and_then(|(_, path)| path.rsplit_once('>'));
-    let result_path = path.map(|(path, _)| path);
-    Ok(TextCall { name, arguments, result, result_path, is_restarted, duration_ns })
+    let result_path = path.map(|(path, _)| known_path(path));
+    let unescaped = arguments.iter().map(|word| match known_path(descriptor(word)?.known?) {
+        Cow::Owned(path) => Some(path),
+        Cow::Borrowed(_) => None,
+    });
+    let unescaped = if text.contains('\\') { unescaped.collect() } else { Vec::new() };
+    Ok(TextCall { name, arguments, unescaped, result, result_path, is_restarted, duration_ns })
+}
+
+/// Older versions of strace mark within the brackets what has lost its name; with -yy all do that with devices: `/a (deleted)`,
+/// `/a<char 1:3>`.
+pub fn without_mark(path: &str) -> &str {
+    let path = path.strip_suffix(GONE).unwrap_or(path);
+    path.split_once('<').map_or(path, |(path, _)| path)
+}
+
+/// A path between brackets, as recordings spell it. strace escapes bytes there as in quotes, and `<` and `>` besides.
+pub fn known_path(told: &str) -> Cow<'_, str> {
+    let path = without_mark(told);
+    let bytes = if path.contains('\\') { unquoted(&format!("\"{path}\"")) } else { None };
+    bytes.map_or(Cow::Borrowed(path), |bytes| Cow::Owned(text_of(&bytes).into_owned()))
 }
 
 /// `-1 ENOENT (No such file or directory) <0.000013>` without its last word.
@@ -329,12 +353,18 @@ mod tests {
         assert_eq!(found.arguments, ["3</a,b (c)>", r#""x\", 1) = 7 <"..."#, "4096", "8192"]);
         assert_eq!((found.result, found.duration_ns), (Some(4096), Some(21_000)));
         let found = call("openat(AT_FDCWD</x>, \"f\", O_RDONLY) = 3</x/f>").unwrap();
-        assert_eq!((found.result, found.result_path, found.duration_ns), (Some(3), Some("/x/f"), None));
+        assert_eq!(
+            (found.result, found.result_path.as_deref(), found.duration_ns),
+            (Some(3), Some("/x/f"), None)
+        );
         let found =
             call("read(3<TCP:[1.2.3.4:5->6.7.8.9:80]>, 0x7f, 5) = -1 EAGAIN (Resource ..) <0.1>").unwrap();
         assert_eq!((found.arguments[0], found.result), ("3<TCP:[1.2.3.4:5->6.7.8.9:80]>", Some(-11)));
         let found = call("read(3, 0x7f, 5) = ? ERESTARTSYS (To be restarted)").unwrap();
         assert_eq!((found.result, found.is_restarted), (None, true));
+        let found = call(r#"fsync(3</x/\74\303\234 \"\\\n\\xff\76<char 1:3>>) = 4</\377>"#).unwrap();
+        assert_eq!(found.unescaped, [Some("/x/<\u{dc} \"\\\n\\x5cxff>".to_owned())]);
+        assert_eq!(found.result_path.as_deref(), Some("/\\xff"));
         assert_eq!(call("getpid() = 7").unwrap().arguments, Vec::<&str>::new());
         for (wrong, said) in [
             ("read(3, \"x", "column 11: it ends before the bracket behind its arguments"),

@@ -135,7 +135,7 @@ impl StraceImport {
         self.has_durations |= call.duration_ns.is_some();
         if is_whole && let Some(directory) = call.arguments.iter().find_map(|word| arguments::directory(word))
         {
-            self.calls.is_in(thread, directory);
+            self.calls.is_in(thread, &directory);
         }
         self.calls.call(&calls::decode(thread, begin_ns, text, &call)?);
         Ok(())

@@ -5,7 +5,7 @@ use crate::recording::flags::{O_CREAT, O_TRUNC};
 use crate::recording::system_calls::operation::{FileOperation, NamedPath};
 use crate::trace::import::LineProblem;
 
-use super::arguments::{CallText, how_flags, status, without_mark};
+use super::arguments::{CallText, how_flags, status};
 
 /// Where the directory of a relative path and the path stand among the arguments.
 type PathPlace = (Option<usize>, usize);
@@ -74,7 +74,7 @@ impl<'a> CallText<'a> {
     }
 
     fn open(&self, place: PathPlace, flags: u32) -> Result<FileOperation<'a>, LineProblem> {
-        let opened = self.call.result_path.map(without_mark);
+        let opened = self.call.result_path.as_deref();
         Ok(FileOperation::Open { path: self.path(place.0, place.1)?, flags, opened })
     }
 
@@ -86,7 +86,7 @@ impl<'a> CallText<'a> {
         // Its directory is the root of an absolute path, too.
         let directory = Some(self.descriptor(0)?);
         let path = NamedPath { directory, path: self.quoted(1)?, in_root: true, follows: false };
-        Ok(FileOperation::Open { path, flags, opened: self.call.result_path.map(without_mark) })
+        Ok(FileOperation::Open { path, flags, opened: self.call.result_path.as_deref() })
     }
 
     fn link_at(&self) -> Result<FileOperation<'a>, LineProblem> {
