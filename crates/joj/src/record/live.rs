@@ -106,7 +106,7 @@ fn record(
     if let Some(ending) = &mut header.ending {
         ending.cut_short = is_stopped().then(|| "stopped by a signal".to_owned());
     }
-    if let Some(facts) = header.recording.as_mut().filter(|_| sees_our_files(options.pid)) {
+    if let Some(facts) = header.recording.as_mut().filter(|_| sees_files_of(options.pid)) {
         facts.mount_points = mount_points(&recording.texts);
     }
     if options.hide_names {
@@ -209,19 +209,15 @@ fn by_bpf(
     Ok(RecordedRun { recording, exit_code })
 }
 
-/// True where names mean to a process what they mean to joj: it has the same root and the same mounts. To what joj starts they do.
-fn sees_our_files(process: Option<u32>) -> bool {
-    let place = |process: &str, name: &str| {
-        let status = fs::metadata(format!("/proc/{process}/{name}")).ok()?;
+/// True where joj has names for the files of a process: it has the same mounts, and its root is seen. To what joj starts they do.
+fn sees_files_of(process: Option<u32>) -> bool {
+    let mounts = |process: &str| {
+        let status = fs::metadata(format!("/proc/{process}/ns/mnt")).ok()?;
         Some((status.dev(), status.ino()))
     };
-    let is_same = |name: &str, process: &str| {
-        let own = place("self", name);
-        own.is_some() && own == place(process, name)
-    };
     process.is_none_or(|process| {
-        let process = process.to_string();
-        is_same("root", &process) && is_same("ns/mnt", &process)
+        let (own, process) = (mounts("self"), process.to_string());
+        own.is_some() && own == mounts(&process) && held::root(&process).is_some()
     })
 }
 
@@ -235,9 +231,9 @@ fn mount_points(paths: &Texts) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// The symbolic links that programs find. Those of a process whose root or mounts are not joj's are not looked at.
+/// The symbolic links that programs find. Those of a process whose root is not seen, or whose mounts are not joj's, are not looked at.
 fn links_before(process: Option<u32>) -> LinksBefore {
-    if !sees_our_files(process) {
+    if !sees_files_of(process) {
         return LinksBefore::default();
     }
     LinksBefore::new(|path| {
@@ -248,7 +244,7 @@ fn links_before(process: Option<u32>) -> LinksBefore {
 
 /// What a path is at the end, under the same condition.
 fn files_now(process: Option<u32>) -> FilesNow {
-    if !sees_our_files(process) {
+    if !sees_files_of(process) {
         return FilesNow::default();
     }
     FilesNow::new(|path| {

@@ -72,6 +72,11 @@ impl CallCapture {
         }
     }
 
+    /// What such a thread takes for `/`, with all of its process.
+    pub fn root(&mut self, thread: u32, root: &str) {
+        self.calls.processes.change_root(thread, root);
+    }
+
     /// A descriptor that one of those threads has.
     pub fn held(&mut self, thread: u32, held: &HeldDescriptor) {
         let kind = DescriptorKind::of_mode(held.mode);

@@ -48,6 +48,14 @@ pub fn directory(process: &str) -> Option<String> {
     (!is_gone).then(|| text_of(&link))
 }
 
+/// What a process takes for `/` (chroot), as joj calls it; `None` where joj cannot see it.
+pub fn root(process: &str) -> Option<String> {
+    let path = format!("/proc/{process}/root");
+    let (link, root) = (fs::read_link(&path).ok()?, fs::metadata(path).ok()?);
+    let seen = fs::metadata(&link).ok().filter(|_| link.has_root())?;
+    ((seen.dev(), seen.ino()) == (root.dev(), root.ino())).then(|| text_of(&link))
+}
+
 /// Where the kernel's path of what is open is no name of it any more: a directory on that path which is there. Something may be called
 /// `x (deleted)` as well.
 fn nameless_below(process: &str, path: &Path, open: &Metadata) -> Option<PathBuf> {
@@ -71,9 +79,13 @@ fn nameless_below(process: &str, path: &Path, open: &Metadata) -> Option<PathBuf
 pub fn tell_running(capture: &mut CallCapture, processes: &[u32]) {
     let mut known = KnownDescriptions::default();
     for &process in processes {
+        let root = root(&process.to_string()).filter(|root| root != "/");
         for (thread, number) in threads(process).unwrap_or_default().into_iter().zip(0_u32..) {
             let sibling = (number > 0).then_some(process);
             capture.thread(thread, sibling, directory(&process.to_string()).as_deref());
+            if let Some(root) = root.as_ref().filter(|_| sibling.is_none()) {
+                capture.root(thread, root);
+            }
         }
         for (mut held, file) in descriptors(&process.to_string()) {
             held.same_as = known.same_as(process, &held, file);
