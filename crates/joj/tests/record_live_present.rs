@@ -106,6 +106,37 @@ fn version(recording: &Path) -> u64 {
     after.split(',').next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
+/// Nobody opens them, asks for their size or renames them.
+#[test]
+fn what_is_only_asked_for_or_changed_is_what_it_was() {
+    let scratch = Scratch::new("live-named");
+    let source = r#"
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utime.h>
+int main(int count, char **words) {
+  return chdir(words[1]) || access("in", R_OK) || access("moved", R_OK) || chmod("left", 0600) || utime("one", 0)
+      || chown("right", -1, -1) || mkdir("out", 0700) || access("out", R_OK) || utime("linked", 0)
+      || rename("linked", "renamed") || utime("renamed", 0);
+}
+"#;
+    let Some(program) = program(&scratch, "named", source) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file(&format!("{method}.joj")));
+        make(&real);
+        for name in ["two", "three"] {
+            fs::remove_file(real.join(name)).expect("a name");
+        }
+        let (code, said) = told(&record_command(method, &recording, &[&program, &real]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let place = scratch.file(&format!("{method}-replay"));
+        fs::create_dir(&place).expect("a directory");
+        printed(&joj(&[&"replay", &recording, &place, &"--check", &"--keep"]));
+        let below = real.strip_prefix("/").expect("absolute");
+        assert_eq!(tree(&kept(&place).join(below)), tree(&real), "{method}");
+    }
+}
+
 /// It is gone before anybody saw its size.
 #[test]
 fn a_file_that_was_renamed_and_removed_is_told() {

@@ -8,7 +8,7 @@
 //! rename("/a", "/e"), open("/e/d") = 5         nothing: it came with its directory
 //! open("/h") = 6, the inode of /a/b             present: /h, another name of /a/b
 //! rename("/i", "/j"), and nothing else          present: /i, as long as /j is at the end
-//! mkdir("/k") = EEXIST, and nothing else       present: /k, as it is at the end
+//! mkdir("/k") = EEXIST, or access("/k") = 0     present: /k, as it is at the end
 //! ```
 
 use std::collections::hash_map::Entry;
@@ -33,7 +33,7 @@ pub struct Presence {
     before: BTreeMap<String, String>,
     /// Files with several names, by the one that was told first.
     shared: HashMap<FileIdentity, String>,
-    /// Files that were renamed or linked, and went before any call looked at them.
+    /// Files of which calls used the names alone, and that went before the end.
     unseen: u64,
 }
 
@@ -59,6 +59,7 @@ impl Presence {
             (CallKind::Stat | CallKind::Lstat, _) => {
                 self.found(&path, (row.flags & S_IFMT, row.bytes), None, row, output);
             }
+            (CallKind::Access | CallKind::SetAttributes, _) => self.named(&path),
             (CallKind::Mkdir | CallKind::Symlink, _) => self.know(&path),
             (CallKind::Link, _) => self.linked(&path, output.text(row.second_path)),
             (CallKind::Rename, _) => {
@@ -83,13 +84,15 @@ impl Presence {
         match -row.result {
             // Of two names either may be missing.
             ENOENT if !has_two => self.know(path),
-            EEXIST => {
-                let found = if has_two { second } else { path };
-                if !self.known.contains_key(found) {
-                    self.before.insert(found.to_owned(), self.original(found));
-                }
-            }
+            EEXIST => self.named(if has_two { second } else { path }),
             _ => {}
+        }
+    }
+
+    /// A call that shows no more than that a file is there.
+    fn named(&mut self, path: &str) {
+        if !self.known.contains_key(path) {
+            self.before.insert(path.to_owned(), self.original(path));
         }
     }
 
@@ -114,7 +117,7 @@ impl Presence {
         }
         if self.unseen > 0 {
             output.infer(&format!(
-                "Files that were renamed, linked or in the way, and never opened, are empty, because nobody saw their size: {}.",
+                "Files of which calls used the names alone are empty, because nobody saw their size: {}.",
                 self.unseen
             ));
         }
