@@ -1,7 +1,7 @@
 //! Which descriptions and paths of a recording are databases, their journals, logs and wal-indexes.
 //!
 //! A database is a file beside which a call names a `-journal` or a `-wal`: SQLite looks for both before it reads. It is also one that
-//! has a `first_page` row, or a lock on SQLite's lock bytes.
+//! has a `first_page` row, or a lock on SQLite's lock bytes. SQLite's temporary files are none.
 //!
 //! A script of MobiGen's has lost the names of files that were opened for writing. There a thread asks for `NAME-journal` and then reads
 //! bytes 24 to 39 (the change counter) of a descriptor without a name: that is NAME. A journal without a name is one whose writes are no
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::O_TMPFILE;
+use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
 use crate::recording::page_transactions::positions::Positions;
 use crate::trace::texts::{Text, Texts};
 
@@ -60,6 +60,9 @@ struct Description {
     /// The database that a lost name was, by SQLite's habits.
     name: Option<String>,
     is_database: bool,
+    /// It is a file of SQLite's own for temporary tables, for a VACUUM or a sort: nothing else is made with O_EXCL (os_unix.c, unixOpen).
+    /// It has no lock and no journal with its name, and nobody syncs it.
+    is_temporary: bool,
     /// Writes that are no whole page.
     other_writes: u64,
     /// Lengths of reads and writes that may be a page's, and how many there were.
@@ -140,7 +143,7 @@ impl DatabaseFiles {
         });
         let described = descriptions.values().filter_map(|description| match &description.name {
             Some(name) => Some(name.as_str()),
-            None => description.is_database.then(|| texts.get(description.path)),
+            None => description.is_a_database().then(|| texts.get(description.path)),
         });
         let first = first_pages.iter().map(|row| texts.get(row.path)).filter(|path| !path.is_empty());
         let names: BTreeSet<&str> = beside.chain(described).chain(first).collect();
@@ -243,10 +246,10 @@ fn look(recording: &Recording) -> (BTreeMap<u32, Description>, Vec<RecordedCall>
             // Of a file without a name it is a directory's path.
             CallKind::Open | CallKind::Held if call.result >= 0 && call.flags & O_TMPFILE != O_TMPFILE => {
                 let is_lost = call.flags & RecordedCall::LOST_NAME != 0;
-                found.insert(
-                    call.description,
-                    Description { path: call.path, is_lost, ..Description::default() },
-                );
+                let is_temporary = call.flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
+                let description =
+                    Description { path: call.path, is_lost, is_temporary, ..Description::default() };
+                found.insert(call.description, description);
             }
             CallKind::Access | CallKind::Stat => {
                 asked.extend(asked_for(call, &recording.texts).map(|name| (call.thread, name)));
@@ -273,6 +276,11 @@ fn asked_for(call: &RecordedCall, texts: &Texts) -> Option<String> {
 }
 
 impl Description {
+    /// True where its pages or locks say that it is one. What SQLite looks for by name is one, too.
+    fn is_a_database(&self) -> bool {
+        self.is_database && !self.is_temporary
+    }
+
     fn take(&mut self, call: &RecordedCall, offset: u64, asked: Option<&String>) {
         let bytes = call.moved_bytes();
         let of_page = is_page(bytes);

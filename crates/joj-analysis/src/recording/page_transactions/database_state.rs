@@ -26,7 +26,9 @@ pub struct DatabaseState {
     pub last: HashMap<u32, usize>,
     /// What commits left in the log.
     pub log: CommittedFrames,
-    /// A log's sync, until it is known whether a checkpoint followed.
+    /// Frames were written since the log was synced last.
+    pub has_new_frames: bool,
+    /// A sync of the log's frames, until it is known whether a checkpoint followed.
     pub log_sync: Option<u32>,
     /// Frames were written, some with heads in the recording, some of them by commits that something bounds.
     pub has_frames: bool,
@@ -93,6 +95,15 @@ impl DatabaseState {
                 }
             }
         }
+    }
+
+    /// The process of this row is over: takes away a transaction in the log of which only a sync would tell that it is a commit.
+    pub fn cut_off(&mut self, call: &RecordedCall) -> bool {
+        let is_it = |commit: &mut CommitUnderWay| {
+            let is_told = commit.is_locked || commit.is_synced || !commit.frames.is_empty();
+            commit.process == call.process && commit.is_of_log() && !is_told
+        };
+        self.under_way.take_if(is_it).is_some()
     }
 
     /// It was read up to so many pages.

@@ -96,7 +96,10 @@ impl Deriver<'_> {
                 self.databases[database].size(call, page_bytes);
             }
             (FileRole::Database, CallKind::Ftruncate | CallKind::Truncate) => {
-                let pages = u32::try_from(call.bytes / self.page_bytes(database)).ok();
+                // A VACUUM that changed the size of pages leaves a size that is none of theirs.
+                let page_bytes = self.page_bytes(database);
+                let pages = u32::try_from(call.bytes / page_bytes).ok();
+                let pages = pages.filter(|_| call.bytes.is_multiple_of(page_bytes));
                 self.databases[database].cut(call, pages);
             }
             (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
@@ -106,6 +109,8 @@ impl Deriver<'_> {
             {
                 let state = &mut self.databases[database];
                 state.open_logs = state.open_logs.saturating_sub(1);
+                let is_cut_off = call.kind == CallKind::Released && state.cut_off(call);
+                self.not_told.ends += u64::from(is_cut_off);
             }
             (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
             _ => {}
@@ -295,6 +300,7 @@ impl Deriver<'_> {
             state.log = CommittedFrames::default();
         }
         let end = offset.saturating_add(call.moved_bytes());
+        state.has_new_frames |= end > LOG_HEADER_BYTES;
         let commit = self.going_on(call, database, |commit| {
             let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
             is_first && commit.takes_log_write(new.first(), end, page_bytes)
@@ -339,7 +345,8 @@ impl Deriver<'_> {
             _ => database,
         };
         let state = &mut self.databases[database];
-        if role == FileRole::Log {
+        // One of the log's new header alone ends no commit, and with NORMAL there are such, too.
+        if role == FileRole::Log && std::mem::take(&mut state.has_new_frames) {
             state.log_sync = Some(call.thread);
         }
         let is_checkpoint = role == FileRole::Database && state.open_logs > 0;

@@ -34,7 +34,8 @@ impl JournalRead {
 /// Transactions that are not counted because the recording does not tell whether they were committed.
 #[derive(Debug, Default)]
 pub struct NotTold {
-    /// They had a journal, and its end is missing: the program was killed, or calls are not in the recording.
+    /// They had a journal, and its end is missing, or frames of a log without a sync: the program was killed, or calls are not in the
+    /// recording.
     pub ends: u64,
     /// They had no journal, and wrote a page twice or cut one off again: so does a rollback from memory, and so do commits that outgrew
     /// their cache.
@@ -44,7 +45,7 @@ pub struct NotTold {
 impl NotTold {
     /// In sentences.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        let ends = "Transactions whose journal has no end in the recording are not counted as commits:";
+        let ends = "Transactions whose journal has no end in the recording, or whose frames no sync, are not counted as commits:";
         let without = "Transactions without a journal that wrote a page twice, or cut it off, are not counted: a rollback does so, too:";
         let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
         [(ends, self.ends), (without, self.without_journal)].into_iter().filter_map(told)

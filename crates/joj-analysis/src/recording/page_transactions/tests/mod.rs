@@ -10,7 +10,7 @@ use super::plan::{CommitWait, TransactionPlan, TransactionPlanError};
 use super::{PageOne, PageTransactions, RecordedMode};
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CREAT, O_RDWR};
+use crate::recording::flags::{O_CREAT, O_EXCL, O_RDWR};
 
 /// A recording made by hand: each call takes 10 ns and begins 100 ns after the one before.
 #[derive(Default)]
@@ -317,14 +317,48 @@ fn without_frame_heads_syncs_end_the_commits_of_a_log() {
     let rows: Vec<&[u32]> = plan.commits.iter().map(|commit| &*commit.parts[0].updates).collect();
     assert_eq!((plan.databases[0].rows, rows), (3, vec![&[1, 2][..], &[1, 2, 3]]));
 
-    // NORMAL: the only sync is the checkpoint's.
+    // Frames of a process that was killed, before its sync.
+    frames(&mut made, 5, 2);
+    made.push(CallKind::Released, 2, |_| {});
+    assert_eq!(made.derived().commits.len(), 2);
+
+    // NORMAL: the only syncs are the checkpoint's, and those of the log's header.
     let mut made = Made::new();
-    made.open(2, "/d/a.db-wal").write(2, 0, 32);
-    frames(&mut made, 0, 5);
-    made.sync(2).pages(1, &[1, 2, 3]).sync(1);
+    made.open(2, "/d/a.db-wal");
+    for _ in 0..2 {
+        made.write(2, 0, 32).sync(2);
+        frames(&mut made, 0, 5);
+        made.sync(2).pages(1, &[1, 2, 3]).sync(1);
+    }
+    made.write(2, 0, 32).sync(2);
     frames(&mut made, 0, 5);
     assert_eq!(derive(&made.recording), Err(DeriveError::NoBounds("/d/a.db".to_owned())));
     assert_eq!(derive(&Made::new().recording), Err(DeriveError::NoCommit));
+}
+
+/// VACUUM writes the new database as pages of the old size, and cuts it to what the new pages need.
+#[test]
+fn a_vacuum_that_changes_the_size_of_pages_is_a_commit() {
+    let mut made = Made::new();
+    for bytes in [2 * 1024, 3 * PAGE / 2] {
+        made.open(2, "/d/a.db-journal").journal(2, 2).sync(2).pages(1, &[1, 2]).first_page(1, 2, 0);
+        made.push(CallKind::Ftruncate, 1, |call| call.bytes = bytes).sync(1).unlink("/d/a.db-journal");
+    }
+    assert_eq!(made.derived().commits.len(), 2);
+}
+
+/// SQLite makes it with O_EXCL, and looks for no journal of it: for temporary tables, and for what VACUUM writes back.
+#[test]
+fn a_temporary_file_of_sqlites_is_no_database() {
+    let mut made = Made::new();
+    let path = made.recording.texts.keep("/tmp/etilqs_1234");
+    made.push(CallKind::Open, 3, |call| (call.path, call.flags) = (path, O_RDWR | O_CREAT | O_EXCL));
+    made.unlink("/tmp/etilqs_1234").pages(3, &[1, 2, 3]).first_page(3, 3, 0);
+    made.open(2, "/d/a.db-journal").journal(2, 1).sync(2).pages(1, &[1]).sync(1).unlink("/d/a.db-journal");
+    made.pages(3, &[1, 2]).first_page(3, 3, 0);
+    let found = made.derived();
+    let databases: Vec<&str> = found.databases.iter().map(|database| database.path.as_str()).collect();
+    assert_eq!((databases, found.commits.len()), (vec!["/d/a.db"], 1));
 }
 
 #[test]
