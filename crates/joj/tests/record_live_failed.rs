@@ -65,7 +65,8 @@ fn what_failed_at_a_name_that_asks_for_a_directory_is_not_made() {
 
 /// `f`, `g` and the like have as many bytes as their place in the alphabet says.
 fn files(place: &Path) {
-    for (name, bytes) in [("f", 6), ("g", 7), ("h", 8), ("i", 9), ("j", 10), ("k", 11), ("l", 12), ("n", 14)]
+    for (name, bytes) in
+        [("f", 6), ("g", 7), ("h", 8), ("i", 9), ("j", 10), ("k", 11), ("l", 12), ("n", 14)]
     {
         std::fs::write(place.join(name), vec![b'a'; bytes]).expect("a file");
     }
@@ -147,6 +148,13 @@ int main(int words, char **word) {
     DO(symlink("c", "lc"));
     FAILS(open("lc", O_RDONLY | O_NOFOLLOW), ELOOP);
     DO(open("lc", O_RDONLY | O_NOFOLLOW | O_PATH | O_TRUNC));
+    DO(file = open("r", O_RDWR | O_CREAT, 0644));
+    DO(write(file, "1234", 4));
+    DO(lseek(file, 0, SEEK_SET));
+    FAILS(syscall(SYS_read, file, 1, 4), EFAULT);
+    DO(write(file, "12345", 5));
+    DO(file = open("d", O_RDONLY));
+    FAILS(read(file, &status, 4), EISDIR);
     return 0;
 }
 "#;

@@ -2,7 +2,9 @@
 //!
 //! Bytes on disk: docs/trace_format.md. Flags have the numbers of x86-64, on every machine.
 
-use crate::recording::flags::{EEXIST, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW, O_TMPFILE};
+use crate::recording::flags::{
+    EBADF, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW, O_TMPFILE,
+};
 use crate::trace::texts::Text;
 use crate::words::words;
 
@@ -226,10 +228,14 @@ impl RecordedCall {
     }
 
     /// True where it failed for a reason that a replay does not have: no room, no right, a limit, a signal, a wrong address, files
-    /// in a directory that the recording does not know. What names say (ENOENT, EEXIST, ENOTDIR, ELOOP) they say again, and reads
-    /// change nothing.
+    /// in a directory that the recording does not know. What names say (ENOENT, EEXIST, ENOTDIR, ELOOP) they say again, and so does
+    /// what cannot be read (EBADF, EISDIR).
     pub fn fails_for_others_reasons(&self) -> bool {
-        self.result < 0 && !self.kind.is_read() && !matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ELOOP)
+        let is_said_again = match self.kind.is_read() {
+            true => matches!(-self.result, EBADF | EISDIR),
+            false => matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ELOOP),
+        };
+        self.result < 0 && !is_said_again
     }
 
     /// True for a close after which the file is open elsewhere. A replay has one descriptor for both, so it makes no such call.

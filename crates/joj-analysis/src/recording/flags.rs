@@ -63,6 +63,8 @@ pub const FALLOC_FL_INSERT_RANGE: u32 = 0x20;
 pub const EPERM: i64 = 1;
 /// There is no such file.
 pub const ENOENT: i64 = 2;
+/// Not open, or not for that.
+pub const EBADF: i64 = 9;
 /// It is in use.
 pub const EBUSY: i64 = 16;
 /// It is there.
