@@ -211,6 +211,23 @@ fn who_makes_a_directory_waits_for_calls_that_did_not_find_it() {
 }
 
 #[test]
+fn what_two_make_at_the_same_time_was_not_there_before() {
+    let text = r#"1 00:00:00.000001 mkdir("/d/a", 0777) = -1 EEXIST (File exists) <0.000009>
+1 00:00:00.000012 symlink("x", "/d/b") = -1 EEXIST (File exists) <0.000009>
+2 00:00:00.000002 mkdir("/d/a", 0777) = 0 <0.000001>
+2 00:00:00.000013 symlink("x", "/d/b") = 0 <0.000001>
+1 00:00:00.000022 open("/d/e", O_RDWR|O_CREAT|O_EXCL, 0666) = -1 EEXIST (File exists) <0.000009>
+2 00:00:00.000023 open("/d/e", O_RDWR|O_CREAT|O_EXCL, 0666) = 3 <0.000001>
+2 00:00:00.000030 mkdir("/d/c", 0777) = -1 EEXIST (File exists) <0.000001>
+2 00:00:00.000040 unlink("/d/c") = 0 <0.000001>
+2 00:00:00.000050 mkdir("/d/c", 0777) = 0 <0.000001>
+"#;
+    let [before, after] = trees(text);
+    assert_eq!(before, ["/d/", "/d/c 0"]);
+    assert_eq!(after, ["/d/", "/d/a/", "/d/b -> /d/x", "/d/c/", "/d/e 0"]);
+}
+
+#[test]
 fn renames_links_and_directories_move_what_is_in_them() {
     let [before, after] = trees(
         r#"1 00:00:00.000001 open("/d/s/f", O_RDWR) = 3

@@ -66,7 +66,7 @@ fn what_failed_at_a_name_that_asks_for_a_directory_is_not_made() {
 /// `f`, `g` and the like have as many bytes as their place in the alphabet says.
 fn files(place: &Path) {
     for (name, bytes) in
-        [("f", 6), ("g", 7), ("h", 8), ("i", 9), ("j", 10), ("k", 11), ("l", 12), ("n", 14)]
+        [("f", 6), ("g", 7), ("h", 8), ("i", 9), ("j", 10), ("k", 11), ("l", 12), ("n", 14), ("o", 15)]
     {
         std::fs::write(place.join(name), vec![b'a'; bytes]).expect("a file");
     }
@@ -105,6 +105,8 @@ int main(int words, char **word) {
     FAILS(open("a", O_RDWR | O_NOFOLLOW), ELOOP);
     FAILS(open("l", O_RDWR | O_CREAT | O_EXCL, 0644), EEXIST);
     FAILS(mkdir("e", 0755), EEXIST);
+    FAILS(mkdir("o", 0755), EEXIST);
+    DO(unlink("o"));
     FAILS(rename("n", "missing/n"), ENOENT);
     DO(file = open("n", O_WRONLY | O_APPEND));
     DO(write(file, "12", 2));

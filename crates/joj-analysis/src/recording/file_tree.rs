@@ -60,6 +60,8 @@ struct FileState {
     is_sized: bool,
     /// A call gave it its size: later reads say nothing of its size before.
     is_cut: bool,
+    /// A call that was to make its name found it there, and no other call says that it was.
+    is_in_the_way: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -164,11 +166,12 @@ impl FileTree {
     fn open(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
         let path = &if call.follows_links() { self.behind_links(path) } else { path.to_owned() };
         let is_unnamed = call.flags & O_TMPFILE == O_TMPFILE;
+        let makes_anew = call.flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
         let file = if is_unnamed {
             self.existing(path, TreeEntry::Directory);
             // It has bytes if it was open before the first call.
             self.add(FileState::new(TreeEntry::File(call.bytes)))
-        } else if let Some(known) = self.names.get(path) {
+        } else if let Some(known) = self.names.get(path).filter(|_| !makes_anew) {
             *known
         } else if call.flags & O_CREAT == 0 {
             let is_directory = call.flags & O_DIRECTORY != 0;
@@ -199,7 +202,12 @@ impl FileTree {
             CallKind::Unlink | CallKind::Rmdir => {
                 let is_directory = call.kind == CallKind::Rmdir;
                 let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
-                let file = self.existing(path, kind);
+                let file = self.existing(path, kind.clone());
+                // What a mkdir found in its way was taken for a directory.
+                let state = &mut self.files[file.0 as usize];
+                if !is_directory && state.entry == TreeEntry::Directory {
+                    state.entry = kind;
+                }
                 self.remove(path);
                 return Some(file);
             }
@@ -218,16 +226,9 @@ impl FileTree {
 
     /// A call that found or missed a name.
     fn failed(&mut self, call: &RecordedCall, path: &str, second: &str) -> Option<FileIndex> {
-        let is_about_path = matches!(
-            call.kind,
-            CallKind::Open
-                | CallKind::Access
-                | CallKind::SetAttributes
-                | CallKind::Stat
-                | CallKind::Lstat
-                | CallKind::Unlink
-                | CallKind::Rmdir
-        );
+        use CallKind::{Link, Mkdir, Rename, Symlink};
+        // Of those that make names a directory may be missing.
+        let is_about_path = !matches!(call.kind, Link | Mkdir | Rename | Symlink);
         if call.result == -ENOENT && is_about_path && !self.names.contains_key(path) {
             self.missing.insert(path.to_owned());
         }
@@ -237,7 +238,11 @@ impl FileTree {
             let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
             let found = if matches!(call.kind, CallKind::Link | CallKind::Rename) { second } else { path };
             let known = self.names.get(found).copied();
-            return Some(known.unwrap_or_else(|| self.existing(found, kind)));
+            return Some(known.unwrap_or_else(|| {
+                let file = self.existing(found, kind);
+                self.files[file.0 as usize].is_in_the_way = true;
+                file
+            }));
         }
         self.names.get(path).copied()
     }
@@ -400,6 +405,12 @@ impl FileTree {
     }
 
     fn named(&mut self, path: &str, file: FileState) -> FileIndex {
+        // Two made it at the same time: it was not there before.
+        if let Some(known) = self.names.get(path).map(|known| &mut self.files[known.0 as usize])
+            && known.is_in_the_way
+        {
+            known.before = None;
+        }
         let index = self.add(file);
         self.names.insert(path.to_owned(), index);
         self.parents(path);
@@ -458,7 +469,15 @@ pub fn link_target(link: &str, target: &str) -> String {
 
 impl FileState {
     fn new(entry: TreeEntry) -> Self {
-        Self { entry, before: None, is_doubtful: false, is_lost: false, is_sized: false, is_cut: false }
+        Self {
+            entry,
+            before: None,
+            is_doubtful: false,
+            is_lost: false,
+            is_sized: false,
+            is_cut: false,
+            is_in_the_way: false,
+        }
     }
 }
 
