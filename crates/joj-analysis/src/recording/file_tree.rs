@@ -20,7 +20,7 @@ use crate::recording::flags::{
     FALLOC_FL_PUNCH_HOLE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE, O_TRUNC,
     RENAME_EXCHANGE, RWF_APPEND, RWF_NOAPPEND, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
-use crate::recording::paths::{absolute, take_with_below};
+use crate::recording::paths::{absolute, below, take_with_below};
 use crate::trace::header::{Header, Source};
 use crate::trace::texts::Texts;
 
@@ -203,9 +203,10 @@ impl FileTree {
                 let is_directory = call.kind == CallKind::Rmdir;
                 let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
                 let file = self.existing(path, kind.clone());
-                // What a mkdir found in its way was taken for a directory.
+                // What a mkdir found in its way was taken for a directory. One that holds a name was a link.
+                let is_empty = below(&self.names, path).next().is_none();
                 let state = &mut self.files[file.0 as usize];
-                if !is_directory && state.entry == TreeEntry::Directory {
+                if !is_directory && is_empty && state.entry == TreeEntry::Directory {
                     state.entry = kind;
                 }
                 self.remove(path);
