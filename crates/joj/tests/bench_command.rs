@@ -270,7 +270,7 @@ fn mistakes_are_explained() {
         (&["bench", here, "--flush-delay", "2ms"], 2, &["--flush-delay", "--threads"]),
         (&["bench", here, "--seconds", "2"], 2, &["--seconds", "--threads"]),
         (&["trace"], 2, &["nothing to trace", "--pid"]),
-        (&["lab", "crash", "--modes", "delete"], 2, &["--modes", "waldio"]),
+        (&["lab", "crash", "--modes", "memory"], 2, &["--modes", "waldio"]),
         (&["bench-worker"], 1, &["joj's own use"]),
     ];
     for (arguments, code, parts) in cases {

@@ -3,7 +3,7 @@
 //! Bytes on disk: docs/trace_format.md. Flags have the numbers of x86-64, on every machine.
 
 use crate::recording::flags::{
-    EBADF, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW, O_TMPFILE,
+    EAGAIN, EBADF, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, O_CREAT, O_EXCL, O_NOFOLLOW, O_TMPFILE,
 };
 use crate::trace::texts::Text;
 use crate::words::words;
@@ -229,10 +229,10 @@ impl RecordedCall {
 
     /// True where it failed for a reason that a replay does not have: no room, no right, a limit, a signal, a wrong address, files
     /// in a directory that the recording does not know. What names say (ENOENT, EEXIST, ENOTDIR, ELOOP) they say again, and so does
-    /// what cannot be read (EBADF, EISDIR).
+    /// what cannot be read (EBADF, EISDIR). EAGAIN is what any error of a read is in a script of MobiGen's, which is made as Mobibench makes it.
     pub fn fails_for_others_reasons(&self) -> bool {
         let is_said_again = match self.kind.is_read() {
-            true => matches!(-self.result, EBADF | EISDIR),
+            true => matches!(-self.result, EBADF | EISDIR | EAGAIN),
             false => matches!(-self.result, ENOENT | EEXIST | ENOTDIR | ELOOP),
         };
         self.result < 0 && !is_said_again

@@ -65,6 +65,8 @@ pub const EPERM: i64 = 1;
 pub const ENOENT: i64 = 2;
 /// Not open, or not for that.
 pub const EBADF: i64 = 9;
+/// Nothing there yet.
+pub const EAGAIN: i64 = 11;
 /// It is in use.
 pub const EBUSY: i64 = 16;
 /// It is there.

@@ -14,7 +14,7 @@ use std::io::BufRead;
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{self, ENOENT, O_ACCMODE, O_CREAT, O_RDONLY, O_RDWR};
+use crate::recording::flags::{self, EAGAIN, ENOENT, O_ACCMODE, O_CREAT, O_RDONLY, O_RDWR};
 use crate::recording::import::{in_column, is_no};
 use crate::recording::system_calls::output::CallOutput;
 use crate::trace::header::Source;
@@ -28,8 +28,6 @@ const NEVER_OPENED: &str = "/data/data";
 const LOST: &str = "/mobigen";
 /// The same for opens that failed.
 const MISSING: &str = "/mobigen/missing";
-/// EAGAIN: what a failed read or write is taken for.
-const EAGAIN: i64 = 11;
 
 const INFERRED: [&str; 5] = [
     "Paths without quotes were lost: each open of one has a file of its own below /mobigen.",
