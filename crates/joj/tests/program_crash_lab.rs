@@ -145,8 +145,9 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
 
 #[test]
 fn what_cannot_be_is_told_before_anything_starts() {
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["sqlite", "--mode", "memory"], "delete, truncate, persist, wal and waldio"),
+        (&["--check", " ", "--", "true"], "is empty"),
         (&["--", "true"], "--check"),
         (&["--check", "true"], "PROGRAM"),
         (&["--check", "true", "--state", "1/2/nothing", "--", "true"], "--recordings"),

@@ -57,6 +57,27 @@ impl Missing {
         self.blocks.values().any(|gone| gone.iter().any(|writes| *writes != gone[0]))
     }
 
+    /// Each time a little less: of one block one write less, or, where its sectors differ, nothing of one of them.
+    pub fn lessened(&self) -> Vec<Missing> {
+        let mut all = Vec::new();
+        for (number, gone) in &self.blocks {
+            let lesser: Vec<Gone> = if gone.iter().all(|writes| *writes == gone[0]) {
+                vec![gone.map(|writes| writes - 1)]
+            } else {
+                let sectors = (0..SECTORS_PER_BLOCK).filter(|sector| gone[*sector] > 0);
+                sectors
+                    .map(|sector| std::array::from_fn(|at| if at == sector { 0 } else { gone[at] }))
+                    .collect()
+            };
+            for gone in lesser {
+                let mut less = self.but_for(&[*number]);
+                less.add(*number, gone);
+                all.push(less);
+            }
+        }
+        all
+    }
+
     /// The same, but that nothing is gone of `blocks`.
     #[must_use]
     pub fn but_for(&self, blocks: &[u64]) -> Missing {
@@ -124,6 +145,11 @@ mod tests {
         for missing in [missing.clone(), missing.but_for(&[900]), missing.but_for(&[12, 900])] {
             assert_eq!(missing.to_string().parse::<Missing>().unwrap(), missing);
         }
+        let lessened: Vec<String> = missing.lessened().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lessened,
+            ["12:1+900:1.0.0.0.1.0.0.0", "12:2+900:0.0.0.0.1.0.0.0", "12:2+900:1.0.0.0.0.0.0.0"]
+        );
         for wrong in ["", "12", "12:", "a:1", "12:1.2", "12:1+", "12:-1", "12:1+12:1"] {
             assert!(wrong.parse::<Missing>().is_err(), "{wrong}");
         }

@@ -49,6 +49,9 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     for volume in &mut volumes {
         volume.mount_options.clone_from(&options.mount);
     }
+    if options.check.as_deref().is_some_and(|check| check.trim().is_empty()) {
+        return Ok(wrong_usage("`--check` is empty: everything would be kept"));
+    }
     let state = match asked_state(options, &volumes)? {
         Ok(state) => state,
         Err(what) => return Ok(wrong_usage(&what)),
@@ -91,10 +94,8 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
         Err(SessionEnd::Failed(reason)) if session.has_nothing() => return Err(reason.into()),
         Err(stop) => Some(stop),
     };
-    if stop.is_some() {
-        for volume in session.found.iter_mut().filter(|volume| volume.failure.is_none()) {
-            volume.failure = Some(format!("not all states: {}", guest_pool::unmeasured(stop.as_ref())));
-        }
+    if let Some(stop) = &stop {
+        session.stopped(stop);
     }
     result.volumes = session.found;
     let is_broken = result.volumes.iter().any(|volume| !volume.broken.is_empty());

@@ -92,6 +92,10 @@ pub struct KeptRun {
     pub volume: LabVolume,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// What a shell ran in front of it.
+    pub before: Option<String>,
+    /// How long it might take.
+    pub seconds: GuestSeconds,
     /// How it ran.
     pub run: ProgramRun,
 }
@@ -105,6 +109,17 @@ pub struct ProgramWritten {
     pub settled_ns: u64,
     /// The end of each line that it printed: when it was read, and where it is in the output, in bytes.
     pub lines: Vec<(u64, usize)>,
+}
+
+impl KeptRun {
+    /// True where `job` would record the same on volume `number`.
+    pub fn is_of(&self, job: &ProgramCrashJob, number: usize) -> bool {
+        let KeptRun { volume, command, before, seconds, run: _ } = self;
+        *volume == job.volumes[number]
+            && *command == job.command
+            && *before == job.before
+            && *seconds == job.seconds
+    }
 }
 
 impl Written for ProgramWritten {

@@ -121,7 +121,9 @@ fn tell(text: &mut String, result: &ProgramCrashResult, number: usize, broken: &
         (Some(line), count) => format!("behind line {count}, `{line}`"),
         (None, _) => "before the first line".to_owned(),
     };
-    let _ = writeln!(text, "  the shortest: cut {} after the start, {last}", duration(broken.since_start_ns));
+    // Looking for the shortest would end a machine each time.
+    let which = if state.checked.finding == Finding::Ended { "one of them" } else { "the shortest" };
+    let _ = writeln!(text, "  {which}: cut {} after the start, {last}", duration(broken.since_start_ns));
     if broken.left_out.is_empty() {
         let _ = writeln!(text, "  no write is missing: it had not reached the device yet");
     }

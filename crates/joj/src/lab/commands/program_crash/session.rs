@@ -13,7 +13,7 @@ use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::lab::commands::program_crash::recordings::{keep, load, told};
 use crate::lab::error::UnitError;
-use crate::lab::guest_pool::OpenPool;
+use crate::lab::guest_pool::{self, OpenPool};
 use crate::lab::job::LabVolume;
 use crate::lab::jobs::program_crash::{CutState, ProgramReport, ProgramUnit, ProgramWritten};
 use crate::lab::life::SessionEnd;
@@ -35,13 +35,16 @@ pub struct CutSession<'a> {
     /// What came of each filesystem.
     pub found: Vec<ProgramVolume>,
     next_unit: usize,
+    /// States that each filesystem has.
+    planned: Vec<usize>,
 }
 
 impl<'a> CutSession<'a> {
     /// Before anything is recorded.
     pub fn new(options: &'a ProgramCrashOptions, work: ProgramCrashWork<'a>) -> CutSession<'a> {
         let found = work.job.volumes.iter().map(unlooked).collect();
-        CutSession { options, work, found, next_unit: 0 }
+        let planned = vec![usize::MAX; work.job.volumes.len()];
+        CutSession { options, work, found, next_unit: 0, planned }
     }
 
     /// Records, looks, and finds out which writes it takes. With one state to look at it gives what the check prints.
@@ -66,6 +69,15 @@ impl<'a> CutSession<'a> {
         Ok(None)
     }
 
+    /// Notes of each filesystem whose states were not all looked at why that is.
+    pub fn stopped(&mut self, stop: &SessionEnd) {
+        for (volume, planned) in self.found.iter_mut().zip(&self.planned) {
+            if volume.failure.is_none() && volume.states.len() < *planned {
+                volume.failure = Some(format!("not all states: {}", guest_pool::unmeasured(Some(stop))));
+            }
+        }
+    }
+
     /// True where nothing is known of any filesystem.
     pub fn has_nothing(&self) -> bool {
         self.found.iter().all(|volume| volume.states.is_empty() && volume.failure.is_none())
@@ -88,6 +100,12 @@ impl<'a> CutSession<'a> {
         let is_there = |volume: &usize| is_recorded(recordings, *volume);
         let volumes = 0..self.work.job.volumes.len();
         let missing: Vec<usize> = volumes.filter(|volume| !is_there(volume)).collect();
+        if missing.len() < self.work.job.volumes.len() {
+            eprintln!(
+                "joj crash: recordings are taken from {}: the program is not run again there",
+                recordings.display()
+            );
+        }
         let units = self.units(missing.iter().copied().map(ProgramUnit::Record));
         let all = units.len();
         let mut progress = Progress::new(all, RECORDING_SECONDS * all as f64);
@@ -107,9 +125,11 @@ impl<'a> CutSession<'a> {
         for (number, volume) in found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none()) {
             let told = told(recordings, number);
             match told {
-                Ok(told) if told.volume == work.job.volumes[number] && told.command == work.job.command => {
+                Ok(told) if told.is_of(&work.job, number) => {
                     let uncut = &told.run.uncut;
                     if uncut.finding != Finding::Kept {
+                        // Another check may take these files, and the next one asks it.
+                        let _ = fs::remove_file(recordings.join(recording_file(number, "json")));
                         volume.failure = Some(format!(
                             "the check fails though nothing was cut ({}): {}",
                             uncut.finding.word(),
@@ -120,7 +140,10 @@ impl<'a> CutSession<'a> {
                 }
                 Ok(told) => {
                     let other = format!("{} on {}", told.command.join(" "), told.volume.name());
-                    volume.failure = Some(format!("the recording there is of `{other}`; name an empty DIR"));
+                    volume.failure = Some(format!(
+                        "the recording there is of `{other}`, or was made with another --before, --program-seconds or \
+                         --settle-seconds; name an empty DIR"
+                    ));
                 }
                 Err(reason) => volume.failure = Some(reason.to_string()),
             }
@@ -148,6 +171,7 @@ impl<'a> CutSession<'a> {
             let Plan { states: planned, is_systematic, same } = chosen.ok_or(SessionEnd::Signal)?;
             let volume = &mut self.found[number];
             (volume.entries, volume.is_systematic, volume.same) = (asked(&recording), is_systematic, same);
+            self.planned[number] = planned.len();
             states.extend(planned.into_iter().map(|state| {
                 let cut = CutState {
                     volume: number,
@@ -231,13 +255,16 @@ impl<'a> CutSession<'a> {
             let cut = CutState { volume: *volume, at_ns: state.at_ns, missing, promised: state.promised };
             ProgramUnit::Shrink(cut, state.checked.finding, state.checked.said.clone())
         };
-        let units = self.units(shortest.iter().map(unit));
+        // Each look at a state that ends its guest costs a guest.
+        let can_shrink = |one: &&(usize, usize, ProgramState)| one.2.checked.finding != Finding::Ended;
+        let which: Vec<usize> = (0..shortest.len()).filter(|one| can_shrink(&&shortest[*one])).collect();
+        let units = self.units(which.iter().map(|one| unit(&shortest[*one])));
         if !units.is_empty() {
             let batches = units.iter().map(|unit| vec![*unit]).collect();
             let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64);
             let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
                 if let Ok(ProgramReport::Shrunk(missing, _)) = report {
-                    let state = &mut shortest[unit - units[0]].2;
+                    let state = &mut shortest[which[unit - units[0]]].2;
                     (state.missing, state.missing_writes) = (missing.to_string(), missing.writes());
                 }
             });

@@ -126,7 +126,13 @@ impl<'job> ProgramCrashes<'job> {
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
         };
-        let told = KeptRun { volume: wanted.clone(), command: job.command.clone(), run: run.clone() };
+        let told = KeptRun {
+            volume: wanted.clone(),
+            command: job.command.clone(),
+            before: job.before.clone(),
+            seconds: job.seconds,
+            run: run.clone(),
+        };
         put("output", &printed.output)?;
         put("trace", &trace)?;
         put("run", &serde_json::to_vec(&told)?)?;
@@ -240,6 +246,21 @@ impl<'job> ProgramCrashes<'job> {
             }
             part = if part == 1 { 0 } else { part.div_ceil(2) };
         }
+        // Of each block that has to be there, as few of its writes and sectors as it takes.
+        let mut is_less = true;
+        while is_less {
+            is_less = false;
+            for less in missing.lessened() {
+                if looked >= SHRINKING_MAX {
+                    break;
+                }
+                looked += 1;
+                if self.look(state, &less)?.0.group() == wanted {
+                    (missing, is_less) = (less, true);
+                    break;
+                }
+            }
+        }
         Ok(ProgramReport::Shrunk(missing, looked))
     }
 
@@ -263,7 +284,9 @@ fn shell(script: &str) -> [String; 3] {
 }
 
 fn found(finding: Finding, said: &str) -> Checked {
-    Checked { finding, said: said.chars().take(LINE_MAX).collect() }
+    // A terminal would take them for orders.
+    let shown = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    Checked { finding, said: said.chars().map(shown).take(LINE_MAX).collect() }
 }
 
 fn tail(bytes: &[u8]) -> String {
