@@ -258,40 +258,54 @@ fn a_trim_is_told_and_counted() {
     assert!(line.trim_end().ends_with(" 0"), "{line}");
 }
 
+/// A process that stands still between two readings, on a busy machine, has no exact moment. One that never has one fails each time.
+const TRIES_OF_ONE_MOMENT: usize = 4;
+
 #[test]
 fn a_capture_and_the_disks_counters_begin_and_end_at_one_moment() {
     let Some(volume) = volume_or_skip("ext4") else { return };
     for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
-        let is_over = AtomicBool::new(false);
-        let json = volume.beside("summary.json");
-        let _ = std::fs::remove_file(&json);
-        // Before the capture, meanwhile and afterwards there is always one thread whose fsync is under way, and never two.
-        let output = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut file = std::fs::File::create(volume.path().join("busy")).expect("a file");
-                while !is_over.load(Ordering::Relaxed) {
-                    file.write_all(&[7; 4096]).and_then(|()| file.sync_all()).expect("a sync");
-                }
-            });
-            let options = ["--backend", backend, "--json", json.to_str().expect("UTF-8")];
-            let output = joj(&volume, &options, &[], &["sleep".to_owned(), "0.3".to_owned()]);
-            is_over.store(true, Ordering::Relaxed);
-            output
-        });
-        assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
-        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
-        let disk = &summary["disks"][0];
-        let number = |path: &str| disk.pointer(path).and_then(Value::as_u64).expect("a number");
-        let seen = [number("/flushes"), number("/written/requests") + number("/empty_flushes")];
-        let counted = [number("/counted_flushes"), number("/counted_writes")];
-        assert!(counted[0] > 20, "{backend}: {counted:?} is not busy");
-        // A sync's write and commit may be under way at either end, and are then in one of the two alone.
-        let is_near = |(seen, counted): (u64, u64)| seen.abs_diff(counted) <= 2;
+        let mut differ = Vec::new();
+        while differ.len() < TRIES_OF_ONE_MOMENT {
+            let [seen, counted] = beside_an_endless_sync(&volume, backend);
+            assert!(counted[0] > 20, "{backend}: {counted:?} is not busy");
+            // A sync's write and commit may be under way at either end, and are then in one of the two alone.
+            if seen.iter().zip(&counted).all(|(seen, counted)| seen.abs_diff(*counted) <= 2) {
+                break;
+            }
+            differ.push([seen, counted]);
+        }
         assert!(
-            seen.into_iter().zip(counted).all(is_near),
-            "{backend}: flushes and writes: {seen:?}, {counted:?}"
+            differ.len() < TRIES_OF_ONE_MOMENT,
+            "{backend}: flushes and writes, seen and counted: {differ:?}"
         );
     }
+}
+
+/// Flushes and writes that a capture saw, and those that the disk counted. Before the capture, meanwhile and afterwards there is
+/// always one thread whose fsync is under way, and never two.
+fn beside_an_endless_sync(volume: &Volume, backend: &str) -> [[u64; 2]; 2] {
+    let is_over = AtomicBool::new(false);
+    let json = volume.beside("summary.json");
+    let _ = std::fs::remove_file(&json);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = std::fs::File::create(volume.path().join("busy")).expect("a file");
+            while !is_over.load(Ordering::Relaxed) {
+                file.write_all(&[7; 4096]).and_then(|()| file.sync_all()).expect("a sync");
+            }
+        });
+        let options = ["--backend", backend, "--json", json.to_str().expect("UTF-8")];
+        let output = joj(volume, &options, &[], &["sleep".to_owned(), "0.3".to_owned()]);
+        is_over.store(true, Ordering::Relaxed);
+        output
+    });
+    assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+    let disk = &summary["disks"][0];
+    let number = |path: &str| disk.pointer(path).and_then(Value::as_u64).expect("a number");
+    let seen = [number("/flushes"), number("/written/requests") + number("/empty_flushes")];
+    [seen, [number("/counted_flushes"), number("/counted_writes")]]
 }
 
 #[test]

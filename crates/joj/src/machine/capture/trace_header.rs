@@ -98,7 +98,8 @@ pub fn header(
     })
 }
 
-/// Readings of the counters until two are the same: a disk that is never idle for some microseconds has no exact moment.
+/// Readings of the counters until two are the same: a disk that is never idle for some microseconds has no exact moment. Of
+/// those the quickest stands then: on a busy machine this process may have stood still for milliseconds in any other.
 const READINGS: u32 = 100;
 
 /// Reads the counters of the header's whole disks, and the interrupts.
@@ -107,15 +108,23 @@ pub fn counters(header: &Header) -> CaptureCounters {
         let whole = header.disks.iter().filter(|disk| disk.number == disk.whole);
         whole.filter_map(|disk| disks::counters(disk.number)).collect()
     };
-    let mut disks = read();
-    let mut at_ns = clock::shared_ns();
+    let mut began_ns = clock::shared_ns();
+    let mut last = (read(), clock::shared_ns());
+    let mut quickest = (u64::MAX, last.clone());
     for _ in 1..READINGS {
+        let taken_ns = last.1.saturating_sub(began_ns);
+        if taken_ns < quickest.0 {
+            quickest = (taken_ns, last.clone());
+        }
+        began_ns = clock::shared_ns();
         let again = read();
-        if again == disks {
+        if again == last.0 {
+            quickest.1 = last;
             break;
         }
-        (disks, at_ns) = (again, clock::shared_ns());
+        last = (again, clock::shared_ns());
     }
+    let (disks, at_ns) = quickest.1;
     CaptureCounters { at_ns, disks, interrupts: Interrupts::read() }
 }
 
