@@ -323,6 +323,12 @@ fn what_cannot_be_replayed_is_counted_and_told() {
 9 00:00:00.000010 write(4, "x", 1) = 1
 9 00:00:00.000011 fsync(7</w/log> <unfinished ...>
 9 00:00:00.000012 +++ killed by SIGKILL +++
+8 00:00:00.000011 pread64(7</w/log>,  <unfinished ...>
+8 00:00:00.000012 <... pread64 resumed> <unfinished ...>) = ?
+8 00:00:00.000013 +++ killed by SIGKILL +++
+7 00:00:00.000011 newfstatat(AT_FDCWD, "/w/x",  <unfinished ...>
+7 00:00:00.000012 <... newfstatat resumed>) = ? <unavailable>
+7 00:00:00.000013 +++ killed by SIGKILL +++
 "#,
     );
     assert_eq!(rows(&recording), ["9 held(d1 /w/log) = 0", "9 read(d1 +5) = 5", "9 released(d1) = 0"]);
@@ -338,7 +344,9 @@ fn what_cannot_be_replayed_is_counted_and_told() {
             "1 io_uring_enter: reads and writes through it are not seen",
             "1 ioctl: it shares blocks of two files",
             "1 mmap: writes through it are not seen",
+            "1 newfstatat: its end is not in the text",
             "1 openat: a device or what the kernel makes up",
+            "1 pread64: its end is not in the text",
             "1 read: a device or what the kernel makes up",
             "1 read: a pipe, a socket or the like",
             "1 read: a signal interrupted it, and it began again",

@@ -44,6 +44,8 @@ pub enum LineEvent<'a> {
     Unfinished(&'a str),
     /// The end of one: its name, and what follows the begin.
     Resumed(&'a str, &'a str),
+    /// The thread was killed in the call that it had begun.
+    CutOff,
     /// The thread is gone.
     Exit,
     /// The thread with this number began an execve that ended all others. It goes on under the number of this line, its process's.
@@ -84,7 +86,9 @@ pub fn parse(line: &str) -> Result<Option<TextLine<'_>>, LineProblem> {
     } else if let Some(resumed) = rest.strip_prefix("<... ") {
         let told = resumed.split_once(" resumed>");
         let (name, rest) = told.ok_or_else(|| is_no(line, resumed, "call that was resumed"))?;
-        LineEvent::Resumed(name, rest)
+        // A thread that was killed in a call has no end of it.
+        let is_cut_off = rest.trim_start().starts_with(UNFINISHED);
+        if is_cut_off { LineEvent::CutOff } else { LineEvent::Resumed(name, rest) }
     } else if let Some((begin, _)) = rest.rsplit_once(UNFINISHED).filter(|(_, after)| !after.contains('"')) {
         // The blank before the mark is strace's. What a program writes may look like the mark, and a quote follows it.
         LineEvent::Unfinished(begin.strip_suffix(' ').unwrap_or(begin))
@@ -331,6 +335,7 @@ mod tests {
         let whole = r#"write(3</a>, "<unfinished ...>", 16) = 16 <0.000010>"#;
         assert_eq!(told(&format!("1 00:00:00 {whole}")).what, LineEvent::Call(whole));
         assert_eq!(told("1 00:00:00 read(0, <unfinished ...>) = ?").what, LineEvent::Unfinished("read(0,"));
+        assert_eq!(told("1 00:00:00 <... pread64 resumed> <unfinished ...>) = ?").what, LineEvent::CutOff);
         assert_eq!(told("1 00:00:00 +++ exited with 0 +++").what, LineEvent::Exit);
         let superseded = "1 00:00:00 +++ superseded by execve in pid 72 +++";
         assert_eq!(told(superseded).what, LineEvent::Superseded(72));

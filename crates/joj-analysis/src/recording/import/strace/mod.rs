@@ -97,6 +97,10 @@ impl StraceImport {
                 self.call(thread, pending.begin_ns, &text, false)
                     .map_err(|problem| moved(problem, line, rest, begun))
             }
+            LineEvent::CutOff => {
+                self.cut_off(thread);
+                Ok(())
+            }
             LineEvent::Exit => {
                 self.cut_off(thread);
                 self.calls.exit(thread, time_ns);
@@ -120,9 +124,13 @@ impl StraceImport {
         if let Some(pending) = self.pending.remove(&thread) {
             let name = name_of(&pending.text);
             if !name.starts_with("exit") {
-                self.calls.output.not_replayed(&format!("{name}: its end is not in the text"));
+                self.no_end(name_of(&pending.text));
             }
         }
+    }
+
+    fn no_end(&mut self, name: &str) {
+        self.calls.output.not_replayed(&format!("{name}: its end is not in the text"));
     }
 
     /// `is_whole`: all in one line, so that nothing came between its begin and its end.
@@ -137,7 +145,12 @@ impl StraceImport {
         {
             self.calls.is_in(thread, &directory);
         }
-        self.calls.call(&calls::decode(thread, begin_ns, text, &call)?);
+        match calls::decode(thread, begin_ns, text, &call) {
+            Ok(decoded) => drop(self.calls.call(&decoded)),
+            // Of a call in which its thread was killed strace does not print all arguments.
+            Err(_) if call.result.is_none() => self.no_end(call.name),
+            Err(problem) => return Err(problem),
+        }
         Ok(())
     }
 
