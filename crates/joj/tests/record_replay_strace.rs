@@ -5,9 +5,13 @@
 mod replay;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use joj_analysis::recording::import::strace;
+use joj_analysis::recording::page_transactions::derive::derive;
 use replay::{Scratch, joj, printed, replay, told};
 
 /// Calls by the name that every variant of them has here.
@@ -312,5 +316,77 @@ fn no_call_leaves_the_directory_and_a_full_disk_is_told() {
             "{code:?} {said}"
         );
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "what it made is gone");
+    }
+}
+
+/// Writers on one log, of which many are killed; some roll back what their cache did not hold. Word 2: `synchronous`.
+const KILLED_WRITERS: &str = "
+import os, random, signal, sqlite3, sys, time
+draw = random.Random(7)
+def connect():
+    db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+    for pragma in ['synchronous=' + sys.argv[2], 'cache_size=5']:
+        db.execute('PRAGMA ' + pragma)
+    return db
+db = connect()
+db.execute('PRAGMA journal_mode=WAL')
+db.execute('CREATE TABLE t(writer, number, b)')
+db.close()
+def write(writer):
+    draw, db = random.Random(writer), connect()
+    for number in range(12):
+        db.execute('BEGIN IMMEDIATE')
+        for row in range(draw.randint(1, 4)):
+            db.execute('INSERT INTO t VALUES(?, ?, ?)', (writer, number, 'b' * draw.choice([50, 3000, 20000])))
+        db.execute('ROLLBACK' if draw.random() < .2 else 'COMMIT')
+children = []
+for writer in range(20):
+    child = os.fork()
+    if not child:
+        write(writer)
+        os._exit(0)
+    children.append(child)
+    time.sleep(draw.random() / 15)
+    if draw.random() < .7:
+        os.kill(draw.choice(children[-4:]), signal.SIGKILL)
+for child in children:
+    os.waitpid(child, 0)
+print(connect().execute('SELECT count(DISTINCT writer * 100 + number) FROM t').fetchone()[0])
+";
+
+/// `PRAGMA journal_mode=WAL` and the table are a commit each.
+#[test]
+fn commits_of_writers_that_are_killed_are_those_that_are_in_the_database() {
+    let scratch = Scratch::new("strace-killed");
+    let script = scratch.write("killed.py", KILLED_WRITERS);
+    for synchronous in ["FULL", "NORMAL"] {
+        let (database, text) = (scratch.file(&format!("{synchronous}.db")), scratch.file("text"));
+        let words = ["-f", "-ttt", "-T", "-y", "-o"];
+        let mut traced = Command::new("strace");
+        traced.args(words).arg(&text).arg("/usr/bin/python3").args([&script, &database]).arg(synchronous);
+        let output = match traced.output() {
+            Ok(output) if output.status.success() => output,
+            _ => return eprintln!("skipped: strace or python3 with sqlite3 is not there"),
+        };
+        let committed: usize = printed(&output).trim().parse().expect("a number");
+        let text = File::open(&text).expect("a text");
+        let recording = strace::import(BufReader::new(text)).expect("a recording");
+        let found = derive(&recording).expect("commits");
+        // Where nothing tells, the notes say so: at the end of a log.
+        let doubtful = |begin: &str| {
+            let note = found.notes.iter().find(|note| note.starts_with(begin));
+            note.map_or(0, |note| {
+                note.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number")
+            })
+        };
+        let (over, under) = (doubtful("Commits that may be none"), doubtful("Transactions whose journal"));
+        let commits = found.commits.len();
+        println!("{synchronous}: {commits} commits, {committed} and 2 in the database; {:?}", found.notes);
+        assert!(
+            (commits - over..=commits + under).contains(&(committed + 2)),
+            "{commits}: {:?}",
+            found.notes
+        );
+        assert!(over + under <= 5, "{:?}", found.notes);
     }
 }

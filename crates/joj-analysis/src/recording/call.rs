@@ -198,6 +198,13 @@ impl RecordedCall {
     /// With the O_ flags of an open: the path was lost, and the importer made one up.
     pub const LOST_NAME: u32 = 1 << 31;
 
+    /// A lock of so many bytes: F_RDLCK 0, F_WRLCK 1, F_UNLCK 2. With a negative length they lie before the start (fcntl_locking(2)).
+    pub fn lock(kind: u32, start: i64, length: i64) -> Self {
+        let offset = if length < 0 { start.saturating_add(length) } else { start };
+        let (offset, bytes) = (offset.max(0).cast_unsigned(), length.unsigned_abs());
+        Self { kind: CallKind::Lock, offset, bytes, flags: kind, ..Self::default() }
+    }
+
     /// True where a link under the last name of the path is followed.
     pub fn follows_links(&self) -> bool {
         match self.kind {

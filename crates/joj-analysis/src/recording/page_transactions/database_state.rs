@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::recording::call::RecordedCall;
 use crate::recording::page_transactions::RecordedMode;
+use crate::recording::page_transactions::last_in_log::LastInLog;
 use crate::recording::page_transactions::log_frames::CommittedFrames;
 use crate::recording::page_transactions::rollback::JournalRead;
 use crate::recording::page_transactions::under_way::CommitUnderWay;
@@ -26,6 +27,8 @@ pub struct DatabaseState {
     pub last: HashMap<u32, usize>,
     /// What commits left in the log.
     pub log: CommittedFrames,
+    /// The last of those commits, until the next transaction tells whether it was one.
+    pub last_in_log: Option<LastInLog>,
     /// Frames were written since the log was synced last.
     pub has_new_frames: bool,
     /// A sync of the log's frames, until it is known whether a checkpoint followed.
@@ -104,6 +107,15 @@ impl DatabaseState {
             commit.process == call.process && commit.is_of_log() && !is_told
         };
         self.under_way.take_if(is_it).is_some()
+    }
+
+    /// The last commit in the log was none: the database is as it was before it.
+    pub fn withdraw(&mut self, last: &LastInLog) {
+        (self.pages, self.at_least) = last.pages_before;
+        self.log.cut(last.begin);
+        if let Some(commit) = &mut self.under_way {
+            commit.pages_before = self.pages;
+        }
     }
 
     /// It was read up to so many pages.

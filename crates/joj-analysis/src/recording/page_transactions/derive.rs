@@ -10,6 +10,7 @@ use crate::recording::flags::O_CREAT;
 use crate::recording::page_transactions::attached::join;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole, PENDING_BYTE};
 use crate::recording::page_transactions::database_state::DatabaseState;
+use crate::recording::page_transactions::last_in_log::{LastInLog, WithoutNext};
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, LOG_HEADER_BYTES, RecordedFrame, TransactionFrames, heads_of,
 };
@@ -102,6 +103,7 @@ impl Deriver<'_> {
                 let pages = pages.filter(|_| call.bytes.is_multiple_of(page_bytes));
                 self.databases[database].cut(call, pages);
             }
+            (FileRole::Log, CallKind::Unlink) => self.none_in_log(false, database),
             (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Held) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Close | CallKind::Released)
@@ -178,6 +180,8 @@ impl Deriver<'_> {
         state.free_pages = commit.free_after.or(state.free_pages);
         state.last.insert(commit.thread, self.commits.len());
         self.last_database.insert(commit.thread, database);
+        let before = (commit.pages_before.or(state.pages), state.at_least);
+        state.last_in_log = LastInLog::of(&commit, self.commits.len(), before).or(state.last_in_log.take());
         let is_told = commit.pages_before.is_some() || commit.pages_after.is_some();
         let commit = commit.finish(database, page_bytes, state.at_least);
         let after = commit.parts[0].pages_after;
@@ -211,7 +215,30 @@ impl Deriver<'_> {
         let under_way = self.databases[database].under_way.as_mut();
         if let Some(commit) = under_way.filter(|commit| commit.is_locked && commit.process == call.process) {
             commit.reach(call);
+            commit.is_unlocked = true;
             self.end(database);
+        }
+    }
+
+    /// The next transaction of a log begins, at `first`: it tells whether the last one was a commit.
+    fn next_in_log(&mut self, first: u64, database: usize) {
+        let state = &mut self.databases[database];
+        if let Some(last) = state.last_in_log.take().filter(|last| last.is_withdrawn_by(first)) {
+            state.withdraw(&last);
+            self.commits[last.commit].parts.clear();
+        }
+    }
+
+    /// No transaction follows the last one in a log, which may be begun anew.
+    fn none_in_log(&mut self, is_begun_anew: bool, database: usize) {
+        let state = &mut self.databases[database];
+        let Some(last) = state.last_in_log.take() else { return };
+        let told = last.without_next(is_begun_anew);
+        self.not_told.last_in_log += u64::from(told == WithoutNext::MayCount);
+        self.not_told.ends += u64::from(told == WithoutNext::IsNotTold);
+        if matches!(told, WithoutNext::IsNone | WithoutNext::IsNotTold) {
+            state.withdraw(&last);
+            self.commits[last.commit].parts.clear();
         }
     }
 
@@ -222,6 +249,9 @@ impl Deriver<'_> {
         if state.open_logs > 0 {
             // A checkpoint: the sync of the log before it was its own.
             state.log_sync = state.log_sync.filter(|thread| *thread != call.thread);
+            if let Some(last) = &mut state.last_in_log {
+                last.is_checkpointed = true;
+            }
             return;
         }
         let first = offset / page_bytes;
@@ -305,6 +335,7 @@ impl Deriver<'_> {
             let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
             is_first && commit.takes_log_write(new.first(), end, page_bytes)
         });
+        let is_next = !commit.is_of_log() && end > LOG_HEADER_BYTES;
         if begins_anew {
             // Under one lock: it was rolled back to a savepoint before its first frame.
             commit.frames = TransactionFrames::default();
@@ -312,6 +343,14 @@ impl Deriver<'_> {
         commit.description = call.description;
         commit.log_bytes.take(offset.max(LOG_HEADER_BYTES), end);
         commit.wrote(call);
+        if begins_anew {
+            self.none_in_log(true, database);
+        }
+        let first = new.first().map(|head| head.offset);
+        let first = first.or((!self.databases[database].has_heads).then_some(offset.max(LOG_HEADER_BYTES)));
+        if let Some(first) = first.filter(|_| is_next) {
+            self.next_in_log(first, database);
+        }
         for head in new {
             self.frame(call, *head, database);
         }
@@ -385,6 +424,7 @@ impl Deriver<'_> {
     fn finish(mut self) -> Result<PageTransactions, DeriveError> {
         for database in 0..self.databases.len() {
             self.end(database);
+            self.none_in_log(false, database);
             let state = &mut self.databases[database];
             state.has_bounds |= state.log_sync.is_some();
             if state.has_frames && !state.has_bounds {
@@ -394,7 +434,8 @@ impl Deriver<'_> {
         // Where heads are known, other bytes in the log are no frames: waldio fills space ahead of need, also where a rollback follows.
         let databases = &self.databases;
         self.commits.retain(|commit| {
-            commit.parts.iter().all(|part| part.pages_known || !databases[part.database].has_heads)
+            !commit.parts.is_empty()
+                && commit.parts.iter().all(|part| part.pages_known || !databases[part.database].has_heads)
         });
         if self.commits.is_empty() {
             return Err(DeriveError::NoCommit);

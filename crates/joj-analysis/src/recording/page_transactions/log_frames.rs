@@ -67,6 +67,11 @@ impl TransactionFrames {
         }
     }
 
+    /// Where the first one is.
+    pub fn first(&self) -> Option<u64> {
+        self.heads.first_key_value().map(|(offset, _)| *offset)
+    }
+
     /// True where no head is known.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
@@ -107,6 +112,11 @@ impl CommittedFrames {
         self.0.extend(commit.heads().map(|head| (head.offset, *head)));
     }
 
+    /// Takes away those from `begin` on.
+    pub fn cut(&mut self, begin: u64) {
+        self.0.split_off(&begin);
+    }
+
     /// Of the heads that a write brought those that were not in the log yet.
     pub fn new_ones<'a>(&self, heads: &'a [RecordedFrame]) -> &'a [RecordedFrame] {
         let again = heads.iter().take_while(|head| self.0.get(&head.offset) == Some(*head)).count();
@@ -138,6 +148,11 @@ impl WrittenBytes {
             (begin, end) = (begin.min(from), end.max(to));
         }
         self.ranges.insert(begin, end);
+    }
+
+    /// The first one.
+    pub fn first(&self) -> Option<u64> {
+        self.ranges.first_key_value().map(|(begin, _)| *begin)
     }
 
     /// True where nothing was written.

@@ -10,6 +10,7 @@
 //! database_state   what is known of one database
 //! under_way        one commit of one database while its calls pass by
 //! rollback         what reads of a journal tell
+//! last_in_log      whether the last transaction in a log was a commit
 //! log_frames       frames of a log by their heads
 //! database_files   which descriptions and paths are databases, journals and logs
 //! positions        where a write or read goes in its file
@@ -34,6 +35,7 @@ pub mod plan;
 pub mod derive;
 mod attached;
 mod database_state;
+mod last_in_log;
 mod under_way;
 mod rollback;
 mod log_frames;

@@ -40,6 +40,8 @@ pub struct NotTold {
     /// They had no journal, and wrote a page twice or cut one off again: so does a rollback from memory, and so do commits that outgrew
     /// their cache.
     pub without_journal: u64,
+    /// Counted all the same: with frames in a log, and killed or without a sync, and no later transaction tells whether they were commits.
+    pub last_in_log: u64,
 }
 
 impl NotTold {
@@ -48,6 +50,9 @@ impl NotTold {
         let ends = "Transactions whose journal has no end in the recording, or whose frames no sync, are not counted as commits:";
         let without = "Transactions without a journal that wrote a page twice, or cut it off, are not counted: a rollback does so, too:";
         let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
-        [(ends, self.ends), (without, self.without_journal)].into_iter().filter_map(told)
+        let last = "Commits that may be none: no transaction followed in the log that would tell whether they were rolled back, or \
+                    killed before their end. So there may be too many, by up to:";
+        let all = [(ends, self.ends), (without, self.without_journal), (last, self.last_in_log)];
+        all.into_iter().filter_map(told)
     }
 }

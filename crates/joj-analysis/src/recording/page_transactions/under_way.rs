@@ -57,6 +57,8 @@ pub struct CommitUnderWay {
     pub is_synced: bool,
     /// A lock bounds it.
     pub is_locked: bool,
+    /// That lock was given back.
+    pub is_unlocked: bool,
     /// Pages of the database before, where a size told them.
     pub pages_before: Option<u32>,
     /// Pages of the database afterwards, where page 1, a frame or a cut told them.

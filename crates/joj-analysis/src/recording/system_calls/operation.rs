@@ -11,6 +11,12 @@ pub const CHANGES_A_FILE: &str = "it may change a file or its attributes";
 /// Why a bind is not replayed.
 pub const MAKES_A_SOCKET: &str = "it makes the name of a socket";
 
+/// Why a lock is not in a recording.
+pub const LOCK_FROM_POSITION: &str =
+    "a lock whose place depends on the descriptor's position or the file's end";
+/// See above.
+pub const LOCK_NOT_SEEN: &str = "a lock whose place was not seen";
+
 /// A descriptor as a call names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NamedDescriptor<'a> {

@@ -113,3 +113,54 @@ pub fn status(text: &str) -> (u32, u64) {
     let bytes = value(["st_size=", "stx_size="]).and_then(|size| size.parse().ok()).unwrap_or(0);
     (kind, bytes)
 }
+
+/// True for the commands of fcntl that set a lock or end one.
+pub fn is_lock(command: &str) -> bool {
+    matches!(command.trim_end_matches("64"), "F_SETLK" | "F_SETLKW" | "F_OFD_SETLK" | "F_OFD_SETLKW")
+}
+
+/// A lock as it is asked for.
+pub struct AskedLock {
+    /// F_RDLCK 0, F_WRLCK 1, F_UNLCK 2.
+    pub kind: u32,
+    /// Its start counts from the file's begin.
+    pub is_absolute: bool,
+    /// The first byte.
+    pub start: i64,
+    /// How many; 0 is to the end of the file.
+    pub length: i64,
+}
+
+/// `{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=120, l_len=1}`; strace before 4.9 wrote no `l_`.
+pub fn lock_of(text: &str) -> Option<AskedLock> {
+    let value = |name: &str| text.split_once(name)?.1.split([',', '}']).next();
+    let kind = match value("type=")? {
+        "F_RDLCK" => 0,
+        "F_WRLCK" => 1,
+        "F_UNLCK" => 2,
+        _ => return None,
+    };
+    let is_absolute = value("whence=")? == "SEEK_SET";
+    let [start, length] = [flags::number(value("start=")?)?, flags::number(value("len=")?)?];
+    Some(AskedLock { kind, is_absolute, start, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_read() {
+        let told = |text| lock_of(text).map(|lock| (lock.kind, lock.is_absolute, lock.start, lock.length));
+        for (text, lock) in [
+            ("{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=120, l_len=1}", Some((1, true, 120, 1))),
+            ("{l_type=F_UNLCK, l_whence=SEEK_CUR, l_start=-4, l_len=0}", Some((2, false, -4, 0))),
+            ("{type=F_RDLCK, whence=SEEK_SET, start=1073741824, len=1}", Some((0, true, 1_073_741_824, 1))),
+            ("0x7ffc8d1b3f20", None),
+        ] {
+            assert_eq!(told(text), lock, "{text}");
+        }
+        let commands = ["F_SETLK", "F_SETLKW64", "F_OFD_SETLK", "F_GETLK", "F_SETFL"].map(is_lock);
+        assert_eq!(commands, [true, true, true, false, false]);
+    }
+}

@@ -3,11 +3,12 @@
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{FADV_WILLNEED, O_CLOEXEC};
 use crate::recording::system_calls::operation::{
-    FileOperation, MAKES_A_SOCKET, SHARES_BLOCKS, Sharing, SystemCall,
+    FileOperation, LOCK_FROM_POSITION, LOCK_NOT_SEEN, MAKES_A_SOCKET, NamedDescriptor, SHARES_BLOCKS,
+    Sharing, SystemCall,
 };
 use crate::trace::import::LineProblem;
 
-use super::arguments::{CallText, status, vector_bytes};
+use super::arguments::{AskedLock, CallText, is_lock, lock_of, status, vector_bytes};
 use super::line::TextCall;
 use super::names::attributes_of;
 
@@ -163,8 +164,20 @@ fn fcntl<'a>(at: &CallText<'a>) -> Result<Option<FileOperation<'a>>, LineProblem
                 RecordedCall { kind: CallKind::SetFlags, flags: at.flags(2)?, ..RecordedCall::default() };
             Some(FileOperation::OnDescriptor(old, row))
         }
+        command if is_lock(command) => Some(lock(old, at.argument(2)?)),
         _ => None,
     })
+}
+
+/// A lock of the process or of the open file description, or its end.
+fn lock<'a>(descriptor: NamedDescriptor<'a>, asked: &str) -> FileOperation<'a> {
+    match lock_of(asked) {
+        None => FileOperation::NotReplayed(LOCK_NOT_SEEN),
+        Some(AskedLock { is_absolute: false, .. }) => FileOperation::NotReplayed(LOCK_FROM_POSITION),
+        Some(AskedLock { kind, start, length, .. }) => {
+            FileOperation::OnDescriptor(descriptor, RecordedCall::lock(kind, start, length))
+        }
+    }
 }
 
 fn other<'a>(at: &CallText<'a>) -> FileOperation<'a> {

@@ -90,6 +90,87 @@ fn a_frame_that_fills_a_sector_is_no_second_commit() {
     assert_eq!(frames(&made.derived()), [(vec![5, 6], 4), (vec![6], 1)]);
 }
 
+/// What comes behind a transaction.
+type Follows<'a> = &'a dyn Fn(&mut Made);
+
+/// What happens to a transaction in a log of strace's text, whose frames have no heads.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// A sync and the unlock.
+    Commit,
+    /// The unlock alone: with NORMAL a commit, or a rollback.
+    Unlock,
+    /// A sync, and then the process is killed.
+    KilledBehindSync,
+    /// The process is killed.
+    Killed,
+}
+
+impl Made {
+    /// A transaction of so many frames, in a process of its own.
+    fn in_text(&mut self, index: u64, frames: u64, end: End) -> &mut Self {
+        self.thread += 1;
+        self.lock(3, 120, 1, 1);
+        for frame in index..index + frames {
+            let at = 32 + frame * (PAGE + 24);
+            self.write(2, at, 24).write(2, at + 24, PAGE);
+        }
+        if matches!(end, End::Commit | End::KilledBehindSync) {
+            self.sync(2);
+        }
+        if matches!(end, End::Commit | End::Unlock) {
+            self.lock(3, 120, 1, 2);
+        }
+        let thread = self.thread;
+        for call in self.recording.calls.iter_mut().filter(|call| call.thread == thread) {
+            call.process = thread;
+        }
+        self
+    }
+}
+
+#[test]
+fn where_the_next_transaction_begins_tells_whether_the_last_one_was_a_commit() {
+    for end in [End::Unlock, End::KilledBehindSync, End::Killed] {
+        let log = |made: &mut Made| {
+            made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").write(2, 0, 32).in_text(0, 2, End::Commit);
+        };
+        // In its place, and behind it.
+        let mut made = Made::new();
+        log(&mut made);
+        made.in_text(2, 3, end).in_text(2, 1, end).in_text(2, 4, End::Commit);
+        made.in_text(6, 5, end).in_text(11, 1, End::Commit);
+        let found = made.derived();
+        assert_eq!(frames(&found).iter().map(|part| part.1).collect::<Vec<_>>(), [2, 4, 5, 1]);
+        assert!(found.notes.is_empty(), "{:?}", found.notes);
+        // The log is begun anew, behind a checkpoint and without one; or nothing follows.
+        let begun_anew = |made: &mut Made| {
+            made.thread += 1;
+            made.lock(3, 120, 1, 1).write(2, 0, 32);
+        };
+        let written_back = |made: &mut Made| {
+            made.lock(3, 120, 1, 1).lock(3, 120, 1, 2).pages(1, &[3, 4]).sync(1);
+            begun_anew(made);
+        };
+        let nothing = |_: &mut Made| {};
+        let is_counted = usize::from(end != End::Killed);
+        let cases: [(Follows<'_>, usize, bool); 3] =
+            [(&written_back, is_counted, true), (&begun_anew, 0, false), (&nothing, is_counted, true)];
+        for (case, (follows, counted, has_note)) in cases.into_iter().enumerate() {
+            let mut made = Made::new();
+            log(&mut made);
+            made.in_text(2, 3, end);
+            follows(&mut made);
+            let found = made.derived();
+            assert_eq!(
+                (found.commits.len(), !found.notes.is_empty()),
+                (1 + counted, has_note),
+                "case {case}"
+            );
+        }
+    }
+}
+
 #[test]
 fn heads_of_a_block_that_is_written_again_are_no_frames() {
     for is_locked in [true, false] {

@@ -9,7 +9,9 @@ use crate::recording::system_calls::operation::{
     FileOperation, NamedDescriptor, NamedPath, Sharing, SystemCall,
 };
 
-use crate::recording::system_calls::operation::{CHANGES_A_FILE, MAKES_A_SOCKET, SHARES_BLOCKS};
+use crate::recording::system_calls::operation::{
+    CHANGES_A_FILE, LOCK_FROM_POSITION, LOCK_NOT_SEEN, MAKES_A_SOCKET, SHARES_BLOCKS,
+};
 
 use super::called::{AT_EMPTY_PATH, CalledName, commands};
 use super::{CallSeen, CapturedCall, DescriptorKind};
@@ -122,21 +124,10 @@ fn fcntl(call: &CapturedCall) -> FileOperation<'_> {
         }
         command if commands::LOCKS.contains(&command) => match call.seen {
             CallSeen::Lock { kind, whence: 0, start, length } => {
-                // A negative length: the bytes before the start (fcntl_locking(2)).
-                let offset = if length < 0 { start.saturating_add(length) } else { start };
-                let row = RecordedCall {
-                    kind: CallKind::Lock,
-                    offset: offset.max(0).cast_unsigned(),
-                    bytes: length.unsigned_abs(),
-                    flags: kind,
-                    ..RecordedCall::default()
-                };
-                FileOperation::OnDescriptor(descriptor, row)
+                FileOperation::OnDescriptor(descriptor, RecordedCall::lock(kind, start, length))
             }
-            CallSeen::Lock { .. } => FileOperation::NotReplayed(
-                "a lock whose place depends on the descriptor's position or the file's end",
-            ),
-            _ => FileOperation::NotReplayed("a lock whose place was not seen"),
+            CallSeen::Lock { .. } => FileOperation::NotReplayed(LOCK_FROM_POSITION),
+            _ => FileOperation::NotReplayed(LOCK_NOT_SEEN),
         },
         _ => FileOperation::Other,
     }
