@@ -413,7 +413,13 @@ impl Calls {
                 self.links.gone(path);
             }
             CallKind::Symlink => self.links.made(path, second),
-            CallKind::Link => self.links.linked(path, second),
+            CallKind::Link if row.description != 0 => {
+                self.processes.names.named(NameHolder::Description(row.description), second);
+            }
+            CallKind::Link => {
+                self.processes.names.linked(path, second);
+                self.links.linked(path, second);
+            }
             _ => {}
         }
     }

@@ -39,7 +39,12 @@ pub struct PathEnd {
     /// It says less than the program's path: `/.`, `/..` or a last `/` stood behind a name. There the kernel wants a directory, and
     /// fails where that name has none.
     pub is_shortened: bool,
+    /// It leads to a file that no path names, and why.
+    pub no_path: Option<&'static str>,
 }
+
+/// Where a name leads that the kernel makes up, or why no path says it; `None` of any other name.
+pub type MadeUpLinks<'a> = &'a dyn Fn(&str) -> Option<Result<String, &'static str>>;
 
 /// The links of now.
 #[derive(Debug, Default)]
@@ -57,8 +62,8 @@ impl KnownLinks {
         (self.before, self.changed) = (before, changed);
     }
 
-    /// Where a path leads.
-    pub fn resolve(&mut self, begin: PathBegin<'_>, path: &str) -> PathEnd {
+    /// Where a path leads. `made_up`: where names lead that the kernel makes up for what is open.
+    pub fn resolve(&mut self, begin: PathBegin<'_>, path: &str, made_up: MadeUpLinks<'_>) -> PathEnd {
         let root = begin.root.trim_end_matches('/');
         let directory = begin.directory.trim_end_matches('/');
         let mut at = if path.starts_with('/') { root } else { directory }.to_owned();
@@ -86,8 +91,23 @@ impl KnownLinks {
             at.push_str(&part);
             is_behind_a_name = true;
             // A slash behind a link asks for what it leads to.
-            if (!begin.follows && left.is_empty()) || links == LINKS_MAX || is_pseudo(&at) {
+            if (!begin.follows && left.is_empty()) || links == LINKS_MAX {
                 continue;
+            }
+            match at.strip_prefix(root).and_then(made_up) {
+                Some(Ok(target)) => {
+                    links += 1;
+                    is_behind_a_name = false;
+                    target.trim_end_matches('/').clone_into(&mut at);
+                    continue;
+                }
+                Some(Err(why)) => return PathEnd { path: at, is_shortened, no_path: Some(why) },
+                None if at == format!("{root}/dev/fd") => {
+                    at = format!("{root}/proc/self/fd");
+                    continue;
+                }
+                None if is_pseudo(&at) => continue,
+                None => {}
             }
             if let Some(target) = self.target(&at) {
                 links += 1;
@@ -102,7 +122,7 @@ impl KnownLinks {
             }
         }
         let path = if at.is_empty() { "/".to_owned() } else { at };
-        PathEnd { path, is_shortened }
+        PathEnd { path, is_shortened, no_path: None }
     }
 
     /// What the link says under a path without links.
@@ -197,16 +217,34 @@ mod tests {
             (root, "link/a", "/w/real/deep/a"),
         ];
         for (begin, path, wanted) in cases {
-            assert_eq!(links.resolve(begin, path).path, wanted, "{path} {begin:?}");
+            assert_eq!(links.resolve(begin, path, &|_| None).path, wanted, "{path} {begin:?}");
         }
+        let made_up = |path: &str| match path {
+            "/proc/self/fd/3" => Some(Ok("/w/link/x".to_owned())),
+            "/proc/self/cwd" => Some(Ok("/".to_owned())),
+            "/proc/self/fd/4" => Some(Err("it has no name")),
+            _ => None,
+        };
+        links.made("/w/three", "/dev/fd/3");
+        for (begin, path, wanted) in [
+            (begin, "/dev/fd/3", "/w/link/x"),
+            (begin, "three/..", "/w/link"),
+            (itself, "/dev/fd/3", "/proc/self/fd/3"),
+            (begin, "/proc/self/cwd/a", "/a"),
+            (root, "/proc/self/fd/3", "/w/link/x"),
+            (begin, "/dev/fd/5", "/proc/self/fd/5"),
+        ] {
+            assert_eq!(links.resolve(begin, path, &made_up).path, wanted, "{path} {begin:?}");
+        }
+        assert_eq!(links.resolve(begin, "/dev/fd/4", &made_up).no_path, Some("it has no name"));
         links.renamed("/w", "/v", false);
         assert_eq!(
-            ["link", "/v/link"].map(|path| links.resolve(begin, path).path),
+            ["link", "/v/link"].map(|path| links.resolve(begin, path, &|_| None).path),
             ["/w/link", "/real/deep"]
         );
         links.linked("/v/link", "/v/second");
         links.gone("/v/link");
-        let found = ["/v/link", "/v/second"].map(|path| links.resolve(begin, path).path);
+        let found = ["/v/link", "/v/second"].map(|path| links.resolve(begin, path, &|_| None).path);
         assert_eq!(found, ["/v/link", "/real/deep"]);
     }
     #[test]
@@ -217,13 +255,14 @@ mod tests {
         links.made("/w/round", "a/../b");
         let begin = PathBegin { directory: "/w", root: "/", follows: true };
         for path in ["a/../b", "a/./b", "a/", "a//", "a/.", "a/..", "up/a/../b", "slash", "round", "up/"] {
-            assert!(links.resolve(begin, path).is_shortened, "{path}");
+            assert!(links.resolve(begin, path, &|_| None).is_shortened, "{path}");
         }
         for path in ["a", "a//b", "./a", "../a", "../../a", ".", "..", "/", "//a", "up/a", "slash/a", "/./a"]
         {
-            assert!(!links.resolve(begin, path).is_shortened, "{path}");
+            assert!(!links.resolve(begin, path, &|_| None).is_shortened, "{path}");
         }
         let itself = PathBegin { follows: false, ..begin };
-        assert!(links.resolve(itself, "up/").is_shortened && !links.resolve(itself, "up").is_shortened);
+        let mut is_shortened = |path| links.resolve(itself, path, &|_| None).is_shortened;
+        assert!(is_shortened("up/") && !is_shortened("up"));
     }
 }

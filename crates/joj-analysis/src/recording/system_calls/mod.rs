@@ -7,6 +7,7 @@
 //! captured    calls that joj captured itself
 //! names       calls that name files
 //! calls       calls on descriptors, and on processes
+//! descriptor_links  names that the kernel makes up for what is open
 //! links       where paths lead through symbolic links
 //! open_names  names of what is open, through renames
 //! processes   descriptors of processes, descriptions behind them
@@ -17,6 +18,7 @@
 
 pub mod captured;
 mod names;
+mod descriptor_links;
 pub mod calls;
 pub mod processes;
 mod open_names;

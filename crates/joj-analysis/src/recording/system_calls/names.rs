@@ -5,6 +5,7 @@ use crate::recording::flags::{O_CLOEXEC, O_TMPFILE};
 use crate::recording::paths::{absolute, is_pseudo};
 
 use super::calls::{CACHE_SWITCH, Calls, DEVICE, DROP_CACHES, GONE, NO_FILE, Told, UNREADABLE};
+use super::descriptor_links;
 use super::links::PathBegin;
 use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
@@ -64,6 +65,8 @@ impl Calls {
         let path = match (self.path_of(call, path, row.follows_links()), opened) {
             // What is above a directory that is gone is found from there.
             (Err(GONE), Some(opened)) => Ok(opened.to_owned()),
+            // A descriptor of which nobody saw what it is, by its name.
+            (Ok(path), Some(opened)) if is_pseudo(&path) && opened.starts_with('/') => Ok(opened.to_owned()),
             (path, _) => path,
         };
         let number = call.new_descriptor();
@@ -142,7 +145,12 @@ impl Calls {
         if named.in_root {
             root.clone_from(&directory);
         }
-        let end = self.links.resolve(PathBegin { directory: &directory, root: &root, follows }, path);
+        let begin = PathBegin { directory: &directory, root: &root, follows };
+        let made_up = |path: &str| descriptor_links::target(&self.processes, thread, path);
+        let end = self.links.resolve(begin, path, &made_up);
+        if let Some(why) = end.no_path {
+            return Err(why);
+        }
         let is_failed = call.result.is_some_and(|result| result < 0);
         // A replay's call on the path that is left may succeed.
         if is_failed && end.is_shortened { Err(SHORTENED) } else { Ok(end.path) }
