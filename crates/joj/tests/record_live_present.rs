@@ -342,3 +342,76 @@ int main(int count, char **words) {
         assert_eq!(outcome["differences"], serde_json::json!([]), "{method}");
     }
 }
+
+/// None of these is opened but `one` and `linked`; what a mkdir found in its way is a file that another one replaces.
+#[test]
+fn names_of_one_file_are_one_where_calls_only_use_the_names() {
+    let scratch = Scratch::new("live-one-file");
+    let source = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  struct stat status;
+  if (chdir(words[1]) || stat("three", &status) || rename("four", "five") || unlink("four")) return 1;
+  int file = open("one", O_WRONLY | O_APPEND);
+  if (write(file, "0123456789", 10) != 10 || unlink("one") || unlink("two")) return 2;
+  if (rename("six", "seven") || mkdir("left", 0700) != -1 || errno != EEXIST) return 3;
+  return rename("right", "left") || mkdir("right", 0700);
+}
+"#;
+    let Some(program) = program(&scratch, "one", source) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file(&format!("{method}.joj")));
+        make(&real);
+        for (name, other) in [("four", "five"), ("six", "seven")] {
+            fs::write(real.join(name), [b'a'; 40]).expect("a file");
+            fs::hard_link(real.join(name), real.join(other)).expect("a second name");
+        }
+        let (code, said) = told(&record_command(method, &recording, &[&program, &real]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        assert!(!said.contains("not as the recorded calls leave them"), "{method}: {said}");
+        let place = scratch.file(&format!("{method}-replay"));
+        fs::create_dir(&place).expect("a directory");
+        printed(&joj(&[&"replay", &recording, &place, &"--check", &"--keep"]));
+        let found = tree(&kept(&place).join(real.strip_prefix("/").expect("absolute")));
+        // What no call names is in no recording.
+        let wanted: Vec<String> = tree(&real)
+            .into_iter()
+            .filter(|name| !["in/", "linked 70 1", "moved 3000 1"].contains(&&**name))
+            .collect();
+        assert_eq!(found, wanted, "{method}");
+        assert!(
+            wanted.contains(&"three 15 1".to_owned()) && wanted.contains(&"six 40 2".to_owned()),
+            "{wanted:?}"
+        );
+    }
+}
+
+/// Of `two` no call says that it is `one`, which is gone at the end.
+#[test]
+fn files_that_the_calls_do_not_explain_are_told() {
+    let scratch = Scratch::new("live-unexplained");
+    let source = r#"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  struct stat status;
+  return chdir(words[1]) || stat("two", &status) || truncate("one", 3) || unlink("one") || unlink("three");
+}
+"#;
+    let Some(program) = program(&scratch, "unexplained", source) else { return };
+    for method in methods() {
+        let (real, recording) = (scratch.file(method), scratch.file("it.joj"));
+        make(&real);
+        let (code, said) = told(&record_command(method, &recording, &[&program, &real]));
+        let note = said
+            .lines()
+            .find(|line| line.contains("not as the recorded calls leave them"))
+            .unwrap_or_default();
+        assert!(code == Some(0) && note.ends_with("two (3 bytes, not 5)"), "{method}: {said}");
+    }
+}

@@ -17,10 +17,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{
     EEXIST, ENOENT, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_KEEP_SIZE,
-    FALLOC_FL_PUNCH_HOLE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE, O_TRUNC,
+    FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE, O_TRUNC,
     RENAME_EXCHANGE, RWF_APPEND, RWF_NOAPPEND, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
-use crate::recording::paths::{absolute, below, take_with_below};
+use crate::recording::paths::{below, take_with_below};
+pub use crate::recording::tree_entries::{Entries, TreeEntry, link_target};
+use crate::recording::tree_entries::{FileState, with_parents};
 use crate::trace::header::{Header, Source};
 use crate::trace::texts::Texts;
 
@@ -30,39 +32,6 @@ const PRESENT_SINCE_VERSION: u32 = 4;
 /// A file of the tree, apart from its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIndex(pub u32);
-
-/// What a name stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TreeEntry {
-    /// A directory.
-    Directory,
-    /// A regular file of so many bytes.
-    File(u64),
-    /// A symbolic link to this absolute path.
-    Symlink(String),
-    /// Another name of the file with this path; only before the first call.
-    HardLink(String),
-}
-
-/// Entries by path: absolute, without `.` and `..`; a directory comes before what is in it.
-pub type Entries = BTreeMap<String, TreeEntry>;
-
-#[derive(Debug)]
-struct FileState {
-    entry: TreeEntry,
-    /// Where it was before the first call, and its size there.
-    before: Option<(String, u64)>,
-    /// It may have been there before: it was opened with O_CREAT alone.
-    is_doubtful: bool,
-    /// Its name was lost, and O_CREAT is the importer's.
-    is_lost: bool,
-    /// A call wrote to it, or showed where it ends: where later writes begin says nothing of its size before.
-    is_sized: bool,
-    /// A call gave it its size: later reads say nothing of its size before.
-    is_cut: bool,
-    /// A call that was to make its name found it there, and no other call says that it was.
-    is_in_the_way: bool,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Opened {
@@ -167,6 +136,10 @@ impl FileTree {
         let path = &if call.follows_links() { self.behind_links(path) } else { path.to_owned() };
         let is_unnamed = call.flags & O_TMPFILE == O_TMPFILE;
         let makes_anew = call.flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
+        let writes = call.flags & O_ACCMODE != 0 && call.flags & O_PATH == 0;
+        if writes && !is_unnamed {
+            self.is_no_directory(path);
+        }
         let file = if is_unnamed {
             self.existing(path, TreeEntry::Directory);
             // It has bytes if it was open before the first call.
@@ -203,11 +176,8 @@ impl FileTree {
                 let is_directory = call.kind == CallKind::Rmdir;
                 let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
                 let file = self.existing(path, kind.clone());
-                // What a mkdir found in its way was taken for a directory. One that holds a name was a link.
-                let is_empty = below(&self.names, path).next().is_none();
-                let state = &mut self.files[file.0 as usize];
-                if !is_directory && is_empty && state.entry == TreeEntry::Directory {
-                    state.entry = kind;
+                if !is_directory {
+                    self.is_no_directory(path);
                 }
                 self.remove(path);
                 return Some(file);
@@ -259,6 +229,9 @@ impl FileTree {
             None if path.is_empty() => return [None, None],
             None => self.existing(path, TreeEntry::File(0)),
         };
+        if call.kind == CallKind::Link {
+            self.is_no_directory(path);
+        }
         let other = self.names.get(second).copied();
         if call.kind == CallKind::Rename && call.flags & RENAME_EXCHANGE != 0 {
             let other = self.existing(second, TreeEntry::File(0));
@@ -271,6 +244,7 @@ impl FileTree {
         if call.kind == CallKind::Rename {
             // Two names of one file: nothing happens (rename(2)).
             if other != Some(file) {
+                self.is_replaced(file, second);
                 let moved = take_with_below(&mut self.names, path);
                 self.remove(second);
                 self.put(second, moved);
@@ -437,6 +411,26 @@ impl FileTree {
         }
     }
 
+    /// What a mkdir found in its way was taken for a directory, and a later call shows that it is none. One that holds a name was a link.
+    fn is_no_directory(&mut self, path: &str) {
+        let is_empty = below(&self.names, path).next().is_none();
+        let known = self.names.get(path).map(|file| &mut self.files[file.0 as usize]);
+        if let Some(state) = known.filter(|state| is_empty && state.entry == TreeEntry::Directory) {
+            state.entry = TreeEntry::File(0);
+        }
+    }
+
+    /// A rename puts `file` in the place of what a call had found in its way: it is of the same kind (rename(2)).
+    fn is_replaced(&mut self, file: FileIndex, path: &str) {
+        let is_directory = self.files[file.0 as usize].entry == TreeEntry::Directory;
+        let Some(other) = self.names.get(path).map(|other| &mut self.files[other.0 as usize]) else { return };
+        match (is_directory, other.is_in_the_way) {
+            (false, true) => self.is_no_directory(path),
+            (true, true) => other.entry = TreeEntry::Directory,
+            _ => {}
+        }
+    }
+
     /// Takes a name away, with those below it.
     fn remove(&mut self, path: &str) {
         for (name, _) in take_with_below(&mut self.names, path) {
@@ -460,41 +454,4 @@ impl FileTree {
         }
         path
     }
-}
-
-/// What a link says, as an absolute path. So a replay can have it point below its own directory, wherever the link is moved.
-pub fn link_target(link: &str, target: &str) -> String {
-    let directory = link.rsplit_once('/').map_or("/", |(directory, _)| directory);
-    absolute(directory, target)
-}
-
-impl FileState {
-    fn new(entry: TreeEntry) -> Self {
-        Self {
-            entry,
-            before: None,
-            is_doubtful: false,
-            is_lost: false,
-            is_sized: false,
-            is_cut: false,
-            is_in_the_way: false,
-        }
-    }
-}
-
-/// The entries with every directory above them; whatever holds another is one.
-fn with_parents(mut entries: Entries) -> Entries {
-    let paths: Vec<String> = entries.keys().cloned().collect();
-    for path in &paths {
-        let mut above = path.as_str();
-        while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
-            if !matches!(entries.get(parent), Some(TreeEntry::Symlink(_))) {
-                entries.insert(parent.to_owned(), TreeEntry::Directory);
-            }
-            above = parent;
-        }
-    }
-    entries.remove("/");
-    entries.remove("");
-    entries
 }

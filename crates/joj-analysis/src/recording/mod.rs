@@ -13,6 +13,7 @@
 //! order               which calls each call waits for
 //! failures            calls on names that failed, and whether they fail in a replay
 //! file_tree           the files before the first call and after the last, as the calls imply them
+//! tree_entries        what names of a tree stand for
 //! hidden_names        hashes in the place of names
 //! call                one system call
 //! flags               flags and errors by their names
@@ -29,6 +30,7 @@ pub mod compat;
 pub mod order;
 pub mod failures;
 pub mod file_tree;
+mod tree_entries;
 pub mod hidden_names;
 pub mod call;
 pub mod flags;

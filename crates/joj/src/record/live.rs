@@ -14,6 +14,7 @@ use std::time::Duration;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::hidden_names;
 use joj_analysis::recording::paths::{bytes_of, mount_point_of, text_of};
+use joj_analysis::recording::system_calls::captured::FileIdentity;
 use joj_analysis::recording::system_calls::captured::presence::FilesNow;
 use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
@@ -30,6 +31,7 @@ use crate::machine::proc::clock::{calendar_ns, shared_ns};
 use crate::machine::proc::signal::{self, is_stopped};
 use crate::machine::proc::watched_command::WatchedCommand;
 use crate::record::error::RecordError;
+use crate::record::leaves;
 use crate::record::told::told;
 use crate::show::text::count;
 use crate::trace::progress::ProgressLine;
@@ -108,6 +110,11 @@ fn record(
     }
     if let Some(facts) = header.recording.as_mut().filter(|_| sees_files_of(options.pid)) {
         facts.mount_points = mount_points(&recording.texts);
+    }
+    // A process that goes on changes them, too.
+    if options.pid.is_none() && !is_stopped() {
+        let others = leaves::others(&recording, !options.hide_names);
+        recording.header.inferred.extend(others);
     }
     if options.hide_names {
         // The key is random, and gone when this returns.
@@ -249,7 +256,8 @@ fn files_now(process: Option<u32>) -> FilesNow {
     }
     FilesNow::new(|path| {
         let status = fs::symlink_metadata(OsStr::from_bytes(&bytes_of(path))).ok()?;
-        Some((status.mode(), status.len()))
+        let file = FileIdentity { inode: status.ino(), device: status.dev() };
+        Some((status.mode(), status.len(), file))
     })
 }
 

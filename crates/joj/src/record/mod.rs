@@ -6,6 +6,7 @@
 //! command   which of them
 //! live      a command or a process, recorded as it runs
 //! import    a text
+//! leaves    whether the files are as the recorded calls leave them
 //! told      what is in a recording, and what is not
 //! error     why there is none
 //! ```
@@ -13,5 +14,6 @@
 pub mod command;
 pub mod live;
 mod import;
+mod leaves;
 mod told;
 pub mod error;

@@ -1,6 +1,6 @@
 //! The calls of an import on their way into a recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
@@ -87,6 +87,29 @@ impl CallOutput {
     /// What had to be guessed is known now.
     pub fn take_back(&mut self, sentence: &str) {
         self.inferred.retain(|told| told != sentence);
+    }
+
+    /// Each of these is one file: its first row keeps its size, and the others name that one.
+    pub fn join_present<'a>(&mut self, files: impl Iterator<Item = &'a HashSet<String>>) {
+        let mut file_of: HashMap<Text, usize> = HashMap::new();
+        for (names, number) in files.zip(0..) {
+            file_of.extend(names.iter().map(|name| (self.texts.keep(name), number)));
+        }
+        let mut firsts: HashMap<usize, Text> = HashMap::new();
+        let mut first_of: HashMap<Text, Text> = HashMap::new();
+        for call in self.calls.iter_mut().filter(|call| call.kind == CallKind::Present) {
+            let of_file = file_of.get(&call.path).map(|number| *firsts.entry(*number).or_insert(call.path));
+            if let Some(first) =
+                of_file.filter(|first| *first != call.path && call.second_path == Text::default())
+            {
+                call.second_path = first;
+            }
+            if call.second_path != Text::default() {
+                // The first name of all, where that is another name of one, too.
+                call.second_path = first_of.get(&call.second_path).copied().unwrap_or(call.second_path);
+                first_of.insert(call.path, call.second_path);
+            }
+        }
     }
 
     /// The recording; its clock begins with its first call. `is_calendar`: that clock's times count from 1970.

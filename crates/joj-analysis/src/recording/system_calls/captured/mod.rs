@@ -5,12 +5,14 @@
 //!
 //! capture     all of a capture, made a recording
 //! presence    files that were there before the first call
+//! one_file    two names of one file that a rename was asked to make one
 //! decode      a captured call by its types
 //! called      which calls are looked at, and which of their arguments are what
 //! ```
 
 pub mod capture;
 pub mod presence;
+mod one_file;
 mod decode;
 pub mod called;
 
@@ -48,6 +50,19 @@ pub struct FileIdentity {
     pub inode: u64,
     /// Its filesystem; with eBPF also the inode's generation.
     pub device: u64,
+}
+
+impl FileIdentity {
+    /// Inode and filesystem alone, as the kernel numbers it (`dev_t` in kdev_t.h), whoever saw them.
+    pub fn place(self) -> (u64, u64) {
+        let device = self.device;
+        if device >> 32 != 0 {
+            return (self.inode, device >> 32);
+        }
+        // As stat tells it: 12 bits of the major number above 8 of the minor one.
+        let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & !0xff);
+        (self.inode, major << 20 | minor)
+    }
 }
 
 /// What was seen of the memory behind a call's arguments, or of what it opened. Never contents.
