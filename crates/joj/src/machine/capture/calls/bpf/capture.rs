@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use joj_analysis::recording::system_calls::captured::called::CalledName;
@@ -11,6 +11,7 @@ use joj_analysis::recording::system_calls::captured::capture::CallCapture;
 use joj_analysis::recording::system_calls::captured::{CallSeen, CapturedCall, CapturedEvent};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, RingBuffer, RingBufferBuilder};
 
+use super::arrived::ArrivedRecords;
 use super::record::{Decoder, descriptor};
 use super::table;
 use crate::machine::capture::bpf::object::{Aligned, lost, map, open_with, refusal};
@@ -39,8 +40,7 @@ pub struct BpfCalls {
     ring: RingBuffer<'static>,
     links: Vec<Link>,
     object: Object,
-    came: Arc<Mutex<Vec<u8>>>,
-    decoder: Decoder,
+    came: Arc<Mutex<ArrivedRecords>>,
     capture: CallCapture,
 }
 
@@ -96,15 +96,12 @@ impl BpfCalls {
         for program in object.progs_mut() {
             links.push(program.attach().map_err(|error| refusal("attach the eBPF programs", &error))?);
         }
-        let came = Arc::new(Mutex::new(Vec::new()));
+        let came = Arc::new(Mutex::new(ArrivedRecords::default()));
         let ring = {
             let records = Arc::clone(&came);
             let calls = map(&object, "calls")?;
             let keep = move |bytes: &[u8]| {
-                let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
-                let length = u32::try_from(bytes.len()).unwrap_or(0);
-                records.extend(length.to_ne_bytes());
-                records.extend(bytes);
+                records.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
                 0
             };
             let unreadable = |error: libbpf_rs::Error| BpfError::RingBuffer(error.to_string());
@@ -113,7 +110,7 @@ impl BpfCalls {
             builder.build().map_err(unreadable)?
         };
         let capture = CallCapture::new(shared_ns());
-        Ok(Self { ring, links, object, came, decoder: Decoder::default(), capture })
+        Ok(Self { ring, links, object, came, capture })
     }
 
     /// Tells which process the command is, and what it began with.
@@ -131,19 +128,16 @@ impl BpfCalls {
             let error = std::io::Error::from_raw_os_error(-consumed);
             return Err(BpfError::RingBuffer(error.to_string()).into());
         }
-        let came = std::mem::take(&mut *self.came.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut rest = came.as_slice();
-        while let Some((length, after)) = rest.split_first_chunk() {
-            let length = usize::try_from(u32::from_ne_bytes(*length)).unwrap_or(0);
-            let (record, after) = after.split_at_checked(length).ok_or(BpfError::Record)?;
-            rest = after;
-            let event = self.decoder.event(record).map_err(|()| BpfError::Record)?;
-            if let Some(event) = event {
-                self.look_at_log(&event);
-                self.capture.push(event);
-            }
+        let logs = self.came().logs();
+        for record in logs {
+            let event = Decoder::default().event(&record).map_err(|()| BpfError::Record)?;
+            event.iter().for_each(|event| self.look_at_log(event));
         }
         Ok(())
+    }
+
+    fn came(&self) -> MutexGuard<'_, ArrivedRecords> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A log that is opened and was there before: which pages it has its own header tells.
@@ -173,7 +167,7 @@ impl BpfCalls {
 
     /// How many events there are.
     pub fn events(&self) -> usize {
-        self.capture.events()
+        self.came().events()
     }
 
     /// How many processes are followed.
@@ -192,6 +186,13 @@ impl BpfCalls {
     pub fn finish(mut self) -> Result<(CallCapture, u64), CallCaptureError> {
         self.links.clear();
         self.poll(Duration::ZERO)?;
+        let came = std::mem::take(&mut *self.came());
+        let mut decoder = Decoder::default();
+        came.hand_over(|record| {
+            let event = decoder.event(record).map_err(|()| BpfError::Record)?;
+            event.into_iter().for_each(|event| self.capture.push(event));
+            Ok::<(), BpfError>(())
+        })?;
         let lost = self.lost();
         let counts = map(&self.object, "counts")?;
         for key in 0_u32..1024 {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! capture   the programs at work (bpf/recording.bpf.c); without the feature `bpf`, `missing` stands for it
+//! arrived   what they hand up, as it is, until the capture is over
 //! record    the bytes that they hand up become events
 //! table     what they do with each call
 //! ```
@@ -11,6 +12,8 @@ pub mod capture;
 #[cfg(not(feature = "bpf"))]
 #[path = "missing.rs"]
 pub mod capture;
+#[cfg(feature = "bpf")]
+mod arrived;
 #[cfg(feature = "bpf")]
 mod record;
 #[cfg(feature = "bpf")]
