@@ -109,6 +109,35 @@ fn what_a_connection_asks_for_in_vain_is_told() {
     });
 }
 
+/// On a disk there is no such row; on a tmpfs each COMMIT is lost at a power cut, whatever it says.
+#[test]
+fn advice_tells_of_a_database_in_memory() {
+    const NAME: &str = "advice_tells_of_a_database_in_memory";
+    in_own_process(NAME, || {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        if !mounts.lines().any(|line| line.split(' ').skip(1).take(2).eq(["/dev/shm", "tmpfs"])) {
+            return eprintln!("skipped: /dev/shm is no tmpfs here");
+        }
+        system().load(None).unwrap();
+        let scratch = Scratch::new("options-disk");
+        let in_memory = Path::new("/dev/shm").join(format!("waldio-advice-{}", std::process::id()));
+        std::fs::create_dir(&in_memory).unwrap();
+        for (path, is_told) in [(in_memory.join("a.db"), true), (scratch.join("a.db"), false)] {
+            let db = open(&path, "");
+            db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(value); INSERT INTO t VALUES(1)");
+            let told =
+                db.one("SELECT ifnull(group_concat(value), 'none') FROM waldio_status WHERE name = 'advice'");
+            assert_eq!(
+                told.contains("nothing there survives a power cut"),
+                is_told,
+                "{}: {told}",
+                path.display()
+            );
+        }
+        std::fs::remove_dir_all(in_memory).unwrap();
+    });
+}
+
 /// The row `advice` of a log that a reader keeps from being emptied: it is there while the reader is, whoever that is, and whatever
 /// COMMIT waits for.
 #[test]

@@ -45,6 +45,26 @@ pub fn for_passed_by(vfs: &str) -> Advice {
     (text, "SQLITE_FCNTL_VFSNAME")
 }
 
+/// What to change where a COMMIT is not worth what it is on a disk.
+fn for_place(filesystem: Filesystem) -> Option<Advice> {
+    let text = match filesystem {
+        Filesystem::Network => {
+            "the database lies on a network filesystem. In WAL mode the processes of one machine alone may have it open, \
+             and what a flush is worth is the server's choice. Keep it on a disk of this machine"
+        }
+        Filesystem::Tmpfs => {
+            "the database lies in memory (tmpfs or ramfs): nothing there survives a power cut or a restart of the machine, \
+             whatever COMMIT says. Keep it on a disk"
+        }
+        Filesystem::Overlay => {
+            "the database lies on overlayfs, as in a container: it goes with the container, and locks may not hold where a \
+             file of a lower layer is opened before its first write. Keep it on a volume, on a disk of this machine"
+        }
+        _ => return None,
+    };
+    Some((text.to_owned(), "statfs f_type"))
+}
+
 /// What to change for one database, which has these connections, perhaps the one that asks among them. Nothing where waldio does
 /// all it can.
 pub fn for_database(
@@ -82,12 +102,7 @@ pub fn for_database(
                     SQLITE_LOCKED where others wait in the queue. Leave out cache=shared";
         (text.to_owned(), "cache=shared in a URI")
     });
-    let filesystem = database.session().map(|session| session.filesystem);
-    let remote = (filesystem == Some(Filesystem::Network)).then(|| {
-        let text = "the database lies on a network filesystem. In WAL mode the processes of one machine alone may have it \
-                    open, and what a flush is worth is the server's choice. Keep it on a disk of this machine";
-        (text.to_owned(), "statfs f_type")
-    });
+    let place = database.session().and_then(|session| for_place(session.filesystem));
     let not_had = connections.iter().find_map(|connection| connection.not_had()).map(|what| {
         let text = format!(
             "{what}: it was open before a connection asked for that. Set it in WALDIO_ variables, or in the URI of the \
@@ -95,7 +110,7 @@ pub fn for_database(
         );
         (text, "options_not_had")
     });
-    [passed_through, rolls_back, not_durable, pinned, shared_cache, remote, not_had]
+    [passed_through, rolls_back, not_durable, pinned, shared_cache, place, not_had]
         .into_iter()
         .flatten()
         .collect()
