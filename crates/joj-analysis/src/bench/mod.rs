@@ -9,6 +9,7 @@
 //! measurement    runs of one step without SQLite, and their sums
 //! many_writers   rows of many writers on one database: what each of them got, how long it waited
 //! row            a row of one writer: its runs, their sums, the ratio to stock WAL
+//! promise        places where a COMMIT is not worth what it is on a disk: memory, networks, layers
 //! environment    the machine, the builds and the directory that it was measured with
 //! pairs          runs of two rows side by side, where the disk was alike
 //! run            the figures of one run, as the worker sends them
@@ -23,6 +24,7 @@ pub mod io;
 pub mod measurement;
 pub mod many_writers;
 pub mod row;
+pub mod promise;
 pub mod environment;
 pub mod pairs;
 pub mod run;

@@ -7,6 +7,7 @@ use crate::bench::document::{Document, Limit, Warning};
 use crate::bench::many_writers::ContendedRow;
 use crate::bench::measurement::Measurement;
 use crate::bench::pairs::{alike, is_refused};
+use crate::bench::promise::Reservation;
 use crate::bench::row::Row;
 use crate::bench::run::Run;
 use crate::bench::study::parts::Study;
@@ -33,6 +34,7 @@ const IDLE_NS_MIN: f64 = 10e6;
 /// Everything doubtful about `document`, worst first.
 pub fn warnings(document: &Document) -> Vec<Warning> {
     let checks = [
+        place_without_a_promise,
         failed_rows,
         busy_cores,
         ticks,
@@ -48,6 +50,12 @@ pub fn warnings(document: &Document) -> Vec<Warning> {
 
 fn warning(kind: &str, what: String, remedy: &str) -> Option<Warning> {
     Some(Warning { kind: kind.to_owned(), what, remedy: remedy.to_owned() })
+}
+
+fn place_without_a_promise(document: &Document) -> Option<Warning> {
+    let environment = &document.environment;
+    let reservation = Reservation::of(&environment.filesystem, environment.device.as_ref())?;
+    warning(reservation.word(), reservation.what(&environment.directory), reservation.remedy())
 }
 
 fn failed_rows(document: &Document) -> Option<Warning> {
@@ -279,6 +287,10 @@ mod tests {
 
     #[test]
     fn each_doubt_is_named_alone() {
+        let mut in_memory = document();
+        in_memory.environment.filesystem.kind = "tmpfs".to_owned();
+        assert_eq!(kinds(&in_memory), ["in_memory"]);
+
         let mut busy = document();
         busy.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| run.others_cores = Some(1.4));
         assert_eq!(kinds(&busy), ["busy_cores"]);

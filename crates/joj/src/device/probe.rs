@@ -27,7 +27,7 @@ use crate::command_line::device::{ProbeOptions, RangeMax};
 use crate::command_line::wrong_usage;
 use crate::machine::files::counters::Sources;
 use crate::machine::files::output_file::{self, OutputError, check_writable};
-use crate::machine::files::place::Place;
+use crate::machine::files::place::{self, Place};
 use crate::machine::files::work_dir::{WorkDir, WorkDirError};
 use crate::machine::proc::clock::{calendar_seconds, now_ns};
 use crate::machine::proc::signal;
@@ -153,6 +153,7 @@ fn measure(options: &ProbeOptions) -> Result<ProbeDocument, ProbeError> {
     };
     let runs = probe.cells.len() as f64 * f64::from(options.runs);
     eprintln!("measuring {}", place_line(&environment));
+    place::warn(work_dir.path());
     eprintln!(
         "{} ranges up to {}, {} sizes of records, {} runs: expect about {} at most, and the file to be filled",
         range_bytes.len(),

@@ -17,7 +17,7 @@ use crate::bench::worker::mobibench::run::{MobibenchFigures, MobibenchSyncTask, 
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file::{self, check_writable, is_stdout, print};
-use crate::machine::files::place::Place;
+use crate::machine::files::place::{Place, warn as warn_of_place};
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::clock::calendar_seconds;
 use crate::machine::proc::signal;
@@ -68,6 +68,7 @@ pub fn run(options: &MobibenchOptions) -> Result<ExitCode, MobibenchError> {
             return stopped(stop, &setup, &mobibench);
         }
     };
+    warn_of_place(Path::new(&setup.directory));
     for note in &figures.notes {
         eprintln!("note: {note}");
     }

@@ -9,6 +9,7 @@ use joj_analysis::recording::outcome::ReplayOutcome;
 use crate::command_line::replay::ReplayOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
+use crate::machine::files::place;
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
 use crate::machine::replayer::trees::{self, Roots};
@@ -29,6 +30,7 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
     output_file::check_apart([&options.recording], options.json.iter().chain(&options.record))?;
     signal::install().map_err(ReplayError::Signals)?;
     let Some(directory) = options.directory.as_deref() else { return Ok(wrong_usage("DIR is missing")) };
+    place::warn(directory);
     if let Some(mode) = options.mode {
         return match page_transactions::run(options, directory, mode) {
             Err(ReplayError::Stopped) => Ok(stopped()),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use joj_analysis::bench::promise::Reservation;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::RecordedCall;
 use joj_analysis::recording::whatif::advice;
@@ -274,6 +275,11 @@ fn notes(
     if Place::of(directory).filesystem.kind == "tmpfs" {
         let directory = directory.display();
         notes.push(format!("{directory} is in memory, so RAM changes little here: give a DIR on a disk."));
+    }
+    let facts = Place::of(directory);
+    match Reservation::of(&facts.filesystem, facts.device.as_ref()) {
+        None | Some(Reservation::Memory) => {}
+        Some(other) => notes.push(format!("{}.", other.what(&directory.display().to_string()))),
     }
     notes.extend(measured.notes.iter().cloned());
     let header = &recording.header;

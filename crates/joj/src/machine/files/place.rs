@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::bench::environment::{DeviceFacts, FilesystemFacts};
+use joj_analysis::bench::promise::Reservation;
 use rustix::fs::{major, minor, stat};
 
 /// The file system and the device of a directory.
@@ -27,6 +28,15 @@ impl Place {
             filesystem.journal = find_journal(&device.name);
         }
         Place { filesystem, device }
+    }
+}
+
+/// Says on standard error where a COMMIT in `directory` is not worth what it is on a disk.
+pub fn warn(directory: &Path) {
+    let place = Place::of(directory);
+    if let Some(reservation) = Reservation::of(&place.filesystem, place.device.as_ref()) {
+        let what = reservation.what(&directory.display().to_string());
+        eprintln!("WARNING: {what}. Remedy: {}.", reservation.remedy());
     }
 }
 
