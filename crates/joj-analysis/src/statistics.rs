@@ -54,6 +54,11 @@ impl Estimate {
         Some(Estimate { median, low, high, confidence, samples: count })
     }
 
+    /// True where the interval goes from the least sample to the largest: of so few, nothing is left out.
+    pub fn is_range(&self) -> bool {
+        interval_trim(self.samples).0 == 0
+    }
+
     /// Half the interval's width as a share of the median; infinite where the median is 0.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.median.abs()
@@ -103,6 +108,15 @@ pub fn percentile<T: Copy>(sorted: &[T], parts: u64) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interval_of_few_samples_is_their_range() {
+        let of = |count: u32| Estimate::of(&(0..count).map(f64::from).collect::<Vec<_>>()).unwrap();
+        let is_whole = |estimate: Estimate| estimate.high - estimate.low == (estimate.samples - 1) as f64;
+        for count in 1..30 {
+            assert_eq!(of(count).is_range(), is_whole(of(count)), "{count} samples");
+        }
+    }
 
     #[test]
     fn median_of_odd_and_even_counts() {

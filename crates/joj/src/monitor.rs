@@ -23,6 +23,7 @@ use crate::show::monitor::csv as monitor_csv;
 use crate::show::monitor::lines as monitor_lines;
 use crate::show::monitor::page;
 use crate::show::monitor::summary;
+use crate::show::paper::Paper;
 
 /// Past that many samples the table, some hundred bytes a sample, is no longer small beside what is measured.
 const SAMPLES_MAX: usize = 1_000_000;
@@ -202,6 +203,7 @@ struct Screen {
     is_quiet: bool,
     is_table: bool,
     is_terminal: bool,
+    is_wide: bool,
     shown: usize,
     /// Lines of the table on the terminal.
     table_lines: usize,
@@ -214,7 +216,15 @@ impl Screen {
         let is_terminal = if is_stdout { io::stdout().is_terminal() } else { io::stderr().is_terminal() };
         // Beside a program that writes to the terminal itself, a table would be drawn over its lines.
         let is_table = is_terminal && options.command.is_empty();
-        Screen { out, is_quiet: options.quiet, is_table, is_terminal, shown: 0, table_lines: 0 }
+        Screen {
+            out,
+            is_quiet: options.quiet,
+            is_table,
+            is_terminal,
+            is_wide: options.wide,
+            shown: 0,
+            table_lines: 0,
+        }
     }
 
     /// Shows a sample; false where nobody reads any more.
@@ -236,9 +246,15 @@ impl Screen {
             let is_due =
                 self.shown == 0 || (self.is_terminal && self.shown.is_multiple_of(LINES_PER_HEADING));
             if is_due {
-                text.push_str(&format!("{}\n", monitor_lines::HEADING));
+                text.push_str(if self.is_wide {
+                    monitor_lines::WIDE_HEADING
+                } else {
+                    monitor_lines::HEADING
+                });
+                text.push('\n');
             }
-            text.push_str(&format!("{}\n", monitor_lines::line(sample, at_s)));
+            let line = if self.is_wide { monitor_lines::wide_line } else { monitor_lines::line };
+            text.push_str(&format!("{}\n", line(sample, at_s)));
         }
         self.shown += 1;
         self.print(&text)
@@ -269,7 +285,7 @@ fn report(
     document: &MonitorDocument,
     screen: &mut Screen,
 ) -> Result<ExitCode, MonitorError> {
-    screen.print(&summary::render(document));
+    screen.print(&summary::render(document, &Paper::of_output(options.wide)));
     if let Some(file) = &options.json {
         let json = serde_json::to_string(document)?;
         if is_stdout_taken(options) {

@@ -151,13 +151,80 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
     assert!(compared.map(|row| row.summary.as_ref().unwrap()).all(|row| row.versus_stock_wal.is_some()));
 }
 
+/// Where `part` stands in `shown`.
+fn place_of(part: &str, shown: &str) -> usize {
+    shown.find(part).unwrap_or_else(|| panic!("no `{part}` in: {shown}"))
+}
+
+#[test]
+fn the_default_run_has_8_threads_and_says_in_words_what_it_found() {
+    let Some(extension) = extension() else { return };
+    let place = directory("default");
+    let json = directory("default-result").join("result.json");
+    let files = ["--json", json.to_str().unwrap(), "--waldio", extension.to_str().unwrap()];
+    let mut arguments =
+        vec!["bench", place.to_str().unwrap(), "--transactions", "5", "--runs", "1", "--quick"];
+    arguments.extend(files.iter().chain(&["--builds", "system"]));
+    let output = run(&arguments);
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    assert!(told.contains("many writers: round 1 of 1, about ") && told.contains(" left\n"), "{told}");
+    let document = Document::parse(&fs::read_to_string(&json).unwrap()).unwrap();
+    let writers: Vec<u32> = document.contended.iter().map(|row| row.key.writers).collect();
+    assert_eq!((writers, document.plan.seconds), (vec![8, 8], Some(1.0)));
+    // One run is doubtful, and tells of no difference.
+    let order = [
+        "WARNING: ",
+        "\nYour disk: ",
+        "\nMany writers: ",
+        "\nOne writer: ",
+        "\nWhat to change: ",
+        "\nthe disk itself",
+    ];
+    let places: Vec<usize> = order.iter().map(|part| place_of(part, &shown)).collect();
+    assert!(places.is_sorted(), "{places:?}: {shown}");
+    assert!(shown.contains("tell of no") && shown.contains("three runs or more"), "{shown}");
+    assert!(shown.contains("min-max") && !shown.contains("% int."), "{shown}");
+    let widest = shown.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{widest:?}: {shown}");
+}
+
+#[test]
+fn experts_get_more_columns_and_no_wider_lines() {
+    let place = directory("wide");
+    let mut arguments = vec!["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "1"];
+    arguments.extend([
+        "--modes",
+        "wal,off",
+        "--workloads",
+        "insert",
+        "--schemas",
+        "waldio",
+        "--sync",
+        "full",
+    ]);
+    let narrow = text(&run(&arguments).stdout);
+    arguments.push("--wide");
+    let wide = text(&run(&arguments).stdout);
+    for column in ["cpu us", "switches", "calls KB", "p99.9"] {
+        assert!(wide.contains(column) && !narrow.contains(column), "{column}: {narrow} {wide}");
+    }
+    assert!(narrow.contains("not measured") && narrow.contains("--threads 8"), "{narrow}");
+    for shown in [narrow, wide] {
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    }
+}
+
 #[test]
 fn the_page_needs_nothing_from_elsewhere() {
     let place = directory("page");
     let page = directory("page-result").join("result.html");
     let json = page.with_extension("json");
+    let markdown = page.with_extension("md");
     let files = ["--html", page.to_str().unwrap(), "--json", json.to_str().unwrap()];
     let mut arguments = vec!["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "2"];
+    arguments.extend(["--markdown", markdown.to_str().unwrap()]);
     arguments.extend(["--modes", "wal,off", "--workloads", "insert,read"].iter().chain(&files));
     let output = run(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -174,10 +241,24 @@ fn the_page_needs_nothing_from_elsewhere() {
     let name = json.to_str().unwrap();
     let compared = run(&["compare", name, name]);
     let shown = text(&compared.stdout);
+    assert!(compared.status.success() && shown.contains("1.00"), "{shown}");
     assert!(
-        compared.status.success() && shown.contains("conditions are the same") && shown.contains("1.00"),
-        "{shown}"
+        shown.contains("with warnings: ") && shown.contains("few_runs"),
+        "two runs are doubtful: {shown}"
     );
+    assert!(!shown.contains("conditions are the same"), "nobody knows that under warnings: {shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let text_of_file = fs::read_to_string(&markdown).unwrap();
+    let of_compare = text(&run(&["compare", name, name, "--markdown", "-"]).stdout);
+    for (found, title) in
+        [(text_of_file, "### insert, schema waldio, synchronous=FULL"), (of_compare, "| *insert, schema")]
+    {
+        assert!(found.contains(title) && found.contains("\n|---|--:|"), "{found}");
+        let is_whole = |line: &str| !line.starts_with('|') || line.ends_with(" |") || line.ends_with("-:|");
+        assert!(found.lines().all(is_whole), "{found}");
+    }
+    let both = run(&["bench", place.to_str().unwrap(), "--json", "-", "--markdown", "-"]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
 }
 
 /// What a job of CI asks for: the exit code alone decides.
@@ -227,6 +308,34 @@ fn compare_fails_below_a_ratio_with_a_code_of_its_own() {
             "without the option it only tells"
         );
     }
+    // Lines are cut between words.
+    let told = |more: &[&str]| {
+        let shown = text(&run(&[&["compare", &same, &without][..], more].concat()).stdout);
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let lost = measured.rows.len() - 1;
+    assert!(told(&[]).contains(&format!("left out: {lost} only in the first")), "{}", told(&[]));
+    assert_eq!(told(&[]).matches("only in the first").count(), 1, "one count, not a line for each");
+    assert_eq!(told(&["--wide"]).matches("only in the first").count(), lost, "{}", told(&["--wide"]));
+    colours_are_for_terminals(&same, &faster);
+}
+
+/// What is faster is green on a terminal, unless the user asks for no colours.
+fn colours_are_for_terminals(first: &str, second: &str) {
+    let on_terminal = |no_colour: &str| {
+        let command = format!("{} compare {first} {second}", env!("CARGO_BIN_EXE_joj"));
+        let mut script = Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm").env("NO_COLOR", no_colour);
+        script.stdin(Stdio::null()).output().map(|output| text(&output.stdout))
+    };
+    match (on_terminal(""), on_terminal("1")) {
+        (Ok(coloured), Ok(plain)) => {
+            assert!(coloured.contains("\u{1b}[32mfaster"), "{coloured}");
+            assert!(plain.contains("faster") && !plain.contains('\u{1b}'), "{plain}");
+        }
+        _ => eprintln!("skipped: there is no `script` to be a terminal"),
+    }
+    assert!(!text(&run(&["compare", first, second]).stdout).contains('\u{1b}'), "a pipe is no terminal");
 }
 
 /// What a user may get wrong: the exit code, and a message that says what, where and how to mend.

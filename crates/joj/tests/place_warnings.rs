@@ -37,6 +37,25 @@ fn told(arguments: &[&str]) -> [String; 2] {
 const WARNING: &str = "is in memory: nothing there survives a power cut";
 
 #[test]
+fn bench_warns_first_and_calls_no_memory_a_disk() {
+    let Some(place) = in_memory("bench") else { return };
+    let rows = ["--modes", "wal,off", "--workloads", "insert", "--schemas", "waldio", "--sync", "full"];
+    let of = |place: &Path| {
+        let common =
+            ["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "3", "--builds", "bundled"];
+        let [shown, _] = told(&[&common[..], &rows].concat());
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let shown = of(&place);
+    let (warning, disk) = (shown.find(WARNING).unwrap(), shown.find("Your disk: there is none").unwrap());
+    assert!(warning < disk, "{shown}");
+    assert!(shown.contains("What to change: name a directory on a disk"), "{shown}");
+    let shown = of(&on_disk("place-bench"));
+    assert!(!shown.contains(WARNING) && shown.contains("Your disk: makes "), "{shown}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
 fn the_other_measuring_commands_warn_too() {
     let Some(place) = in_memory("others") else { return };
     let disk = on_disk("place-others");

@@ -253,9 +253,8 @@ fn differences(first: &Document, second: &Document) -> Vec<Difference> {
             second: second.plan.transactions.to_string(),
         });
     }
-    if first.plan.seconds != second.plan.seconds {
-        let words =
-            |plan: &RunPlan| plan.seconds.map_or_else(|| "none".to_owned(), |seconds| seconds.to_string());
+    if first.plan.seconds.zip(second.plan.seconds).is_some_and(|(first, second)| first != second) {
+        let words = |plan: &RunPlan| plan.seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
         list.push(Difference {
             what: "seconds per run".to_owned(),
             first: words(&first.plan),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! compare        two results side by side
+//! verdict        what a result says of waldio on this disk
 //! warnings       what a reader must know of a result, with its remedy
 //! document       the whole result, as its JSON file has it
 //! study          rows of --waldio-study: what the WALDIO paper measured
@@ -17,6 +18,7 @@
 //! ```
 
 pub mod compare;
+pub mod verdict;
 pub mod warnings;
 pub mod document;
 pub mod study;

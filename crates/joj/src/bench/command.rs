@@ -14,7 +14,7 @@ use crate::bench::builds::{self, Builds};
 use crate::bench::conditions;
 use crate::bench::disk_limits::DiskLimits;
 use crate::bench::error::{BenchError, BenchUsage};
-use crate::bench::experiment::{self, Experiment, expected_s, row_count, steps};
+use crate::bench::experiment::{self, Experiment, expected_s, row_count};
 use crate::bench::experiments::file_io::{FileIo, IoSelection};
 use crate::bench::experiments::many_writers::{Contention, LIMIT_TRANSACTIONS, ManyWriters};
 use crate::bench::experiments::of_study;
@@ -22,7 +22,7 @@ use crate::bench::experiments::rows::{RowSelection, Rows};
 use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::bench::session::Session;
-use crate::bench::worker::limit_run::{Calibration, CalibrationTask};
+use crate::bench::worker::limit_run::CalibrationTask;
 use crate::command_line::{BenchOptions, wrong_usage};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::output_file::{self, check_writable, write};
@@ -33,10 +33,14 @@ use crate::machine::proc::signal;
 use crate::machine::proc::worker_process::Workers;
 use crate::show::bench::page::page;
 use crate::show::bench::table;
+use crate::show::paper::Paper;
 
 /// Transactions and runs by default, and with `--quick`.
 const COUNTS: (u64, u32) = (1_000, 5);
 const QUICK_COUNTS: (u64, u32) = (200, 3);
+
+/// Writers of the default plan beside one alone: programs that have several have some such number of threads.
+const DEFAULT_THREADS: u32 = 8;
 
 /// Seconds of a run with many writers, and of file I/O at most, by default and with `--quick`.
 const SECONDS: f64 = 2.0;
@@ -56,7 +60,10 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, BenchError> {
     if let Err(what) = check(options, &selection) {
         return Ok(wrong_usage(&what.to_string()));
     }
-    check_writable([&options.json, &options.html].into_iter().flatten())?;
+    if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
+        return Ok(wrong_usage(what));
+    }
+    check_writable([&options.json, &options.markdown, &options.html].into_iter().flatten())?;
     signal::install().map_err(BenchError::Signals)?;
     match measure(options, selection) {
         Ok(document) => report(options, &document),
@@ -113,26 +120,32 @@ fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, 
         ..conditions::environment(&options.directory, &place, iso_8601(calendar_seconds()))
     };
     let (transactions, runs) = counts(options);
+    let asker = Asker::new(&workers);
+    let directory = work_dir.path().to_string_lossy().into_owned();
+    let calibration = asker.ask(&CalibrationTask { directory })?;
     let session = Session {
         work_dir: &work_dir,
-        asker: Asker::new(&workers),
+        asker,
         builds: &builds.list,
         waldio: builds.waldio.as_ref(),
         sources: Sources::of(&place),
         transactions: if seconds(options).is_some() { LIMIT_TRANSACTIONS } else { transactions },
+        calibration,
         runs,
     };
-    let calibration = session.asker.ask(&CalibrationTask { directory: session.directory() })?;
     eprintln!("measuring {}", table::place_line(&environment));
     for note in &builds.notes {
         eprintln!("note: {note}");
     }
     let mut experiments = experiments(options, selection, &session)?;
-    let expected_s = announce(options, &experiments, &session, calibration);
+    let expected_s = announce(options, &experiments, &session);
     let limits = measure_all(&mut experiments, &session, expected_s)?;
     let plan = match seconds(options) {
         Some(seconds) => RunPlan { seconds: Some(seconds), runs, expected_s, ..RunPlan::default() },
-        None => RunPlan { transactions, runs, expected_s, ..RunPlan::default() },
+        None => {
+            let seconds = options.is_default_plan().then(|| run_seconds(options));
+            RunPlan { transactions, seconds, runs, expected_s, ..RunPlan::default() }
+        }
     };
     let mut document = Document {
         format: FORMAT.to_owned(),
@@ -173,17 +186,19 @@ fn experiments(
     Ok(if options.is_contended() {
         vec![Box::new(ManyWriters::new(contention(options), &libraries))]
     } else {
-        vec![Box::new(Rows::new(selection, &libraries))]
+        let mut all: Vec<Box<dyn Experiment>> = vec![Box::new(Rows::new(selection, &libraries))];
+        if options.is_default_plan() {
+            let library = libraries.iter().find(|name| *name == "system").or(libraries.first());
+            let library: Vec<String> = library.into_iter().cloned().collect();
+            all.push(Box::new(ManyWriters::new(contention(options), &library)));
+        }
+        all
     })
 }
 
 /// Says how much there is to do, and how long that takes: the seconds.
-fn announce(
-    options: &BenchOptions,
-    experiments: &[Box<dyn Experiment>],
-    session: &Session<'_>,
-    calibration: Calibration,
-) -> f64 {
+fn announce(options: &BenchOptions, experiments: &[Box<dyn Experiment>], session: &Session<'_>) -> f64 {
+    let calibration = session.calibration;
     let expected = |transactions, runs| -> f64 {
         let each = experiments.iter().map(|experiment| experiment.as_ref());
         each.map(|experiment| expected_s(experiment, transactions, runs, calibration)).sum()
@@ -194,16 +209,21 @@ fn announce(
         _ if options.is_study() => format!("{rows} rows of the study, {runs} runs"),
         Some(seconds) if options.io.io => format!("{rows} rows, {runs} runs of {seconds} s at most"),
         Some(seconds) => format!("{rows} rows, {runs} runs of {seconds} s and a warm-up"),
-        None => format!(
-            "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here",
-            calibration.overwrite_ns as f64 / 1e6
-        ),
+        None => {
+            let many = if options.is_default_plan() {
+                format!(" (8 threads: {} s)", run_seconds(options))
+            } else {
+                String::new()
+            };
+            let flush_ms = calibration.overwrite_ns as f64 / 1e6;
+            format!("{rows} rows, {transactions} transactions{many}, {runs} runs; a flush: {flush_ms:.2} ms")
+        }
     };
     let all = expected(transactions, runs);
-    eprintln!("{work}: expect about {}", rough(all));
+    eprintln!("{work}\nexpect about {}", rough(all));
     if seconds(options).is_none() {
         let (transactions, runs) = QUICK_COUNTS;
-        advise_quick(all, expected(transactions, runs), calibration);
+        advise_quick(all, expected(transactions, runs), calibration.append_ns);
     }
     all
 }
@@ -213,8 +233,7 @@ fn measure_all(
     session: &Session<'_>,
     expected_s: f64,
 ) -> Result<DiskLimits, Stop> {
-    let all = experiments.iter().map(|experiment| steps(experiment.as_ref(), session.runs)).sum();
-    let mut progress = Progress::new(all, expected_s);
+    let mut progress = Progress::of_steps(expected_s);
     let mut limits = DiskLimits::new();
     let end = experiments.iter_mut().try_for_each(|experiment| {
         experiment::measure(experiment.as_mut(), session, &mut limits, &mut progress)
@@ -225,13 +244,17 @@ fn measure_all(
 
 /// How long the clock of a run with many writers goes, and of one of file I/O at most; `None` for one writer.
 fn seconds(options: &BenchOptions) -> Option<f64> {
-    let usual = if options.quick { QUICK_SECONDS } else { SECONDS };
-    (options.is_contended() || options.io.io).then(|| options.seconds.unwrap_or(usual))
+    (options.is_contended() || options.io.io).then(|| run_seconds(options))
+}
+
+/// The seconds that such a run has.
+fn run_seconds(options: &BenchOptions) -> f64 {
+    options.seconds.unwrap_or(if options.quick { QUICK_SECONDS } else { SECONDS })
 }
 
 /// The same in nanoseconds.
 fn run_ns(options: &BenchOptions) -> u64 {
-    let run = Duration::from_secs_f64(seconds(options).unwrap_or(SECONDS));
+    let run = Duration::from_secs_f64(run_seconds(options));
     u64::try_from(run.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -249,7 +272,7 @@ fn io_selection(options: &BenchOptions) -> IoSelection {
 /// What the options say about many writers.
 fn contention(options: &BenchOptions) -> Contention {
     Contention {
-        threads: options.threads.clone(),
+        threads: if options.is_default_plan() { vec![DEFAULT_THREADS] } else { options.threads.clone() },
         processes: options.processes.clone(),
         schemas: options.schemas.clone(),
         modes: options.modes.clone(),
@@ -259,10 +282,10 @@ fn contention(options: &BenchOptions) -> Contention {
     }
 }
 
-fn advise_quick(expected: f64, quick: f64, calibration: Calibration) {
+fn advise_quick(expected: f64, quick: f64, append_ns: u64) {
     const LONG_S: f64 = 300.0;
     if expected > LONG_S && quick < expected / 2.0 {
-        let latency_ms = calibration.append_ns as f64 / 1e6;
+        let latency_ms = append_ns as f64 / 1e6;
         eprintln!(
             "this disk is slow ({latency_ms:.1} ms to append 4 KiB): `--quick` would take {}",
             rough(quick)
@@ -271,7 +294,15 @@ fn advise_quick(expected: f64, quick: f64, calibration: Calibration) {
 }
 
 fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, BenchError> {
-    output_file::report(options.json.as_deref(), document, || table::render(document))?;
+    let paper = Paper::of_output(options.wide);
+    let markdown = Paper::of_markdown(options.wide);
+    output_file::report_with_markdown(
+        options.json.as_deref(),
+        options.markdown.as_deref(),
+        document,
+        || table::render(document, &paper),
+        || table::render(document, &markdown),
+    )?;
     if let Some(file) = &options.html {
         write(file, &page(document))?;
     }

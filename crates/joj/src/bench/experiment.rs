@@ -21,6 +21,9 @@ pub trait Experiment {
     /// All rows, in the order of the table.
     fn blocks(&self) -> Vec<RowBlock>;
 
+    /// What it is about, in two or three words.
+    fn subject(&self) -> &'static str;
+
     /// What a row measures, in a line.
     fn title(&self, row: usize) -> String;
 
@@ -126,14 +129,6 @@ pub fn row_count(experiment: &dyn Experiment) -> usize {
     experiment.blocks().iter().map(|block| block.rows.len()).sum()
 }
 
-/// How many steps of [`Progress`] it has in `runs` rounds.
-pub fn steps(experiment: &dyn Experiment, runs: u32) -> usize {
-    let rows = row_count(experiment);
-    let limits = experiment.blocks().iter().filter(|block| block.wants_limit).count();
-    let counted = if experiment.counts_calls() { rows } else { 0 };
-    counted + rounds(runs).count() * (rows + limits)
-}
-
 /// Expected seconds of `runs` rounds, where `transactions` are asked for.
 pub fn expected_s(
     experiment: &dyn Experiment,
@@ -165,28 +160,30 @@ pub fn measure(
     progress: &mut Progress,
 ) -> Result<(), Stop> {
     let blocks = experiment.blocks();
+    let (transactions, calibration) = (session.transactions, session.calibration);
     if experiment.counts_calls() {
+        progress.round(&format!("{}: counting syncs", experiment.subject()));
         for row in blocks.iter().flat_map(|block| block.rows.clone()) {
-            progress.step(&format!("counting syncs: {}", experiment.title(row)));
+            let title = format!("counting syncs: {}", experiment.title(row));
+            progress.step_of(&title, experiment.count_ns(row, transactions, calibration));
             let counted = experiment.count(row, session);
             settle(experiment, row, counted)?;
         }
     }
     for round in rounds(session.runs) {
-        progress.round(round.number, round.all);
+        progress.round(&format!("{}: round {} of {}", experiment.subject(), round.number + 1, round.all));
         for block in in_turn(blocks.clone(), round) {
             let mut limit_per_s = None;
             if block.wants_limit {
-                progress.step("the disk's limit");
+                progress.step_of("the disk itself: writes of 4 KiB", limit_ns(transactions, calibration));
                 limit_per_s = limits.measure(session, round.number)?;
             }
             let round = Round { limit_per_s, ..round };
             for row in in_turn(block.rows.collect(), round) {
                 if !experiment.takes_part(row, round) {
-                    progress.step("a row that sits out");
                     continue;
                 }
-                progress.step(&experiment.title(row));
+                progress.step_of(&experiment.title(row), experiment.run_ns(row, transactions, calibration));
                 let ran = experiment.run(row, round, session);
                 settle(experiment, row, ran)?;
             }

@@ -4,50 +4,116 @@ use std::io::{IsTerminal, Write, stderr};
 
 use crate::bench::forecast::rough;
 use crate::machine::proc::clock::now_ns;
+use crate::machine::proc::terminal;
 
 /// Tells how far a plan has come.
 #[derive(Debug)]
 pub struct Progress {
     is_terminal: bool,
     began_ns: u64,
-    done: usize,
-    all: usize,
+    /// Expected seconds of the steps that are done, of the one that runs, and of all.
+    done_s: f64,
+    step_s: f64,
     expected_s: f64,
+    /// Expected seconds of a step of which nothing more is known.
+    usual_s: f64,
+    /// Letters of the line on the terminal.
+    shown_letters: usize,
 }
 
 impl Progress {
-    /// For a plan of `all` steps that is expected to take `expected_s` seconds.
+    /// For a plan of `all` steps, one like the other, that is expected to take `expected_s` seconds.
     pub fn new(all: usize, expected_s: f64) -> Progress {
-        Progress { is_terminal: stderr().is_terminal(), began_ns: now_ns(), done: 0, all, expected_s }
+        Progress { usual_s: expected_s / all.max(1) as f64, ..Progress::of_steps(expected_s) }
     }
 
-    /// Before a step.
+    /// For steps of which each tells how long it takes ([`Progress::step_of`]).
+    pub fn of_steps(expected_s: f64) -> Progress {
+        Progress {
+            is_terminal: stderr().is_terminal(),
+            began_ns: now_ns(),
+            done_s: 0.0,
+            step_s: 0.0,
+            expected_s,
+            usual_s: 0.0,
+            shown_letters: 0,
+        }
+    }
+
+    /// Before a step like the others.
     pub fn step(&mut self, what: &str) {
-        if self.is_terminal {
-            let elapsed_s = (now_ns() - self.began_ns) as f64 / 1e9;
-            let share = self.done as f64 / self.all.max(1) as f64;
-            // The forecast fades into what was seen.
-            let total_s = if share > 0.0 { elapsed_s / share } else { self.expected_s };
-            let left_s = (1.0 - share) * (share * total_s + (1.0 - share) * self.expected_s);
-            let line = format!("{:3.0} %  {} left  {what}", share * 100.0, rough(left_s));
-            // Without the cut a narrow terminal wraps, and a line that wraps cannot be erased.
-            eprint!("\r\x1b[K{line:.79}");
-            let _ = stderr().flush();
-        }
-        self.done += 1;
+        self.step_of(what, self.usual_s * 1e9);
     }
 
-    /// Before a round.
-    pub fn round(&self, round: u32, rounds: u32) {
+    /// Before a step that is expected to take so many nanoseconds.
+    pub fn step_of(&mut self, what: &str, expected_ns: f64) {
+        self.done_s += std::mem::replace(&mut self.step_s, expected_ns / 1e9);
         if !self.is_terminal {
-            eprintln!("round {} of {rounds}", round + 1);
+            return;
         }
+        let share = (self.done_s / self.expected_s.max(1e-9)).min(1.0);
+        let line = format!("{:3.0} %  {} left  {what}", share * 100.0, rough(self.left_s(self.done_s)));
+        eprint!("{}{line}", self.erasure());
+        self.shown_letters = line.chars().count();
+        let _ = stderr().flush();
+    }
+
+    /// Before a round, or the counting run in front of them.
+    pub fn round(&self, what: &str) {
+        if !self.is_terminal {
+            let left = rough(self.left_s(self.done_s + self.step_s));
+            eprintln!("{what}, about {left} left");
+        }
+    }
+
+    /// Seconds that are left where steps of so many expected ones are done.
+    fn left_s(&self, done_s: f64) -> f64 {
+        let elapsed_s = (now_ns() - self.began_ns) as f64 / 1e9;
+        left_s((done_s / self.expected_s.max(1e-9)).min(1.0), elapsed_s, self.expected_s)
     }
 
     /// After the last step, or before anything else is printed.
-    pub fn clear(&self) {
+    pub fn clear(&mut self) {
         if self.is_terminal {
-            eprint!("\r\x1b[K");
+            eprint!("{}", self.erasure());
+            self.shown_letters = 0;
         }
+    }
+
+    /// Takes away the line, and what of it stands on lines below.
+    fn erasure(&self) -> String {
+        erasure(self.shown_letters, terminal::error_letters())
+    }
+}
+
+/// Seconds that are left: the forecast fades into what was seen.
+fn left_s(share: f64, elapsed_s: f64, expected_s: f64) -> f64 {
+    let total_s = if share > 0.0 { elapsed_s / share } else { expected_s };
+    (1.0 - share) * (share * total_s + (1.0 - share) * expected_s)
+}
+
+fn erasure(shown_letters: usize, width: usize) -> String {
+    match shown_letters.saturating_sub(1) / width.max(1) {
+        0 => "\r\x1b[J".to_owned(),
+        lines => format!("\r\x1b[{lines}A\x1b[J"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_wrapped_is_erased_whole() {
+        assert_eq!([erasure(0, 80), erasure(80, 80)], ["\r\x1b[J"; 2]);
+        assert_eq!(erasure(81, 80), "\r\x1b[1A\x1b[J");
+        assert_eq!(erasure(161, 80), "\r\x1b[2A\x1b[J");
+    }
+
+    #[test]
+    fn the_forecast_fades_into_what_was_seen() {
+        assert_eq!(left_s(0.0, 0.0, 60.0), 60.0);
+        assert_eq!(left_s(0.5, 60.0, 60.0), 45.0);
+        assert_eq!(left_s(1.0, 200.0, 60.0), 0.0);
     }
 }

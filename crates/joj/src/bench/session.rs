@@ -5,6 +5,7 @@ use joj_analysis::bench::key::JournalMode;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::limit_run::Calibration;
 use crate::bench::worker::task::Task;
 use crate::machine::files::counters::Sources;
 use crate::machine::files::work_dir::WorkDir;
@@ -24,6 +25,8 @@ pub struct Session<'a> {
     pub sources: Sources,
     /// Transactions per run that were asked for.
     pub transactions: u64,
+    /// What the disk took for a few writes before.
+    pub calibration: Calibration,
     /// Rounds.
     pub runs: u32,
 }

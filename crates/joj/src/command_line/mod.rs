@@ -122,7 +122,7 @@ pub enum Command {
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
-  joj bench                                      the disk of the current directory, about a minute
+  joj bench                                      the disk of the current directory: one writer, and 8 threads
   joj bench /mnt/card --quick                    a slow disk: fewer transactions, fewer runs
   joj bench --html result.html --json result.json
   joj bench --modes wal,waldio --workloads insert --log steady --runs 11
@@ -159,7 +159,8 @@ sectors, to pages, to 8 KiB, and with the header inside the page; FS, PD, and wi
 persist=flush (FS), persist=fua (PD), synchronous=NORMAL (NS), and FS with group=16KiB,2ms; insert, update, delete. Log and
 database are told apart: no checkpoint runs beside the transactions, and one behind them has a clock of its own.
 
-Without options the plan holds every workload, but mode combinations only where they tell something. Naming a mode,
+Without options the plan holds every workload, but mode combinations only where they tell something, and 8 threads on the
+system's SQLite. Naming a mode,
 schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
 slow rollback modes in every other round only; naming them measures them in each.
 The exit code is 0 when every row is sound, 1 when one FAILED or nothing could be measured, 2 for a wrong command
@@ -261,9 +262,17 @@ pub struct BenchOptions {
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_option)]
     pub waldio_option: Vec<(String, String)>,
 
+    /// Show more columns: processor time, bytes, syncs, journal commits
+    #[arg(long)]
+    pub wide: bool,
+
     /// Write the result as JSON (docs/result_format.md); `-` for standard output instead of the table
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Write the result as Markdown; `-` for standard output instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 
     /// Write the result as one HTML page with plots
     #[arg(long, value_name = "FILE")]
@@ -283,6 +292,13 @@ impl BenchOptions {
         !self.waldio_study.is_empty()
     }
 
+    /// True where neither rows nor another measurement are chosen: one writer, then many.
+    pub fn is_default_plan(&self) -> bool {
+        let has_rows = self.workloads.is_empty() && self.schemas.is_empty() && self.log.is_empty();
+        let has_modes = self.modes.is_empty() && self.sync.is_empty();
+        has_rows && has_modes && !self.is_contended() && !self.is_study() && !self.io.io
+    }
+
     /// True where many writers are asked for.
     pub fn is_contended(&self) -> bool {
         !self.threads.is_empty() || !self.processes.is_empty()
@@ -300,6 +316,14 @@ pub struct CompareOptions {
     /// End with exit code 3 where a row of the second is slower than this part of the first: 0.95
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
     pub fail_below: Option<f64>,
+
+    /// Write the result as Markdown; `-` for standard output instead of the text
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
+    /// Name the rows that are left out
+    #[arg(long)]
+    pub wide: bool,
 }
 
 fn parse_ratio(text: &str) -> Result<f64, String> {

@@ -42,6 +42,10 @@ pub struct MonitorOptions {
     #[arg(long, value_name = "DISK")]
     pub device: Vec<String>,
 
+    /// Lines of 19 columns, 200 letters wide: memory, network, queues, interrupts too
+    #[arg(long)]
+    pub wide: bool,
+
     /// Write everything as JSON (docs/monitor_format.md); `-` for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -9,7 +9,7 @@ use joj_device::shipped;
 use joj_device::workload::{MIB, fig_13, table_3};
 use thiserror::Error;
 
-use crate::show::text::columns;
+use crate::show::paper::columns;
 
 /// Why nothing can be told of an emulated device.
 #[derive(Debug, Error)]

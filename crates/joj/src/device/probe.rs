@@ -223,7 +223,7 @@ impl Probe<'_> {
         let mut progress = Progress::new(all, all as f64 * self.options.seconds);
         let mut end = Ok(());
         'rounds: for round in 0..runs {
-            progress.round(round, runs);
+            progress.round(&format!("round {} of {runs}", round + 1));
             for cell in 0..cells {
                 progress.step(&self.cells[cell].0.key.group_title());
                 end = self.measure(cell, round);

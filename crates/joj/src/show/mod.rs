@@ -9,13 +9,15 @@
 //! lab        tables of cells and of crash states, the report
 //! mobibench  Mobibench's lines, and those of its files
 //! probe      the tables of `joj device probe`
+//! compare    two results side by side
 //! bench      the table and the page of a whole result
 //! latency    plot: the distribution of latencies
 //! bars       plot: horizontal bars, under headings
 //! timeline   plot: values over the time
 //! sheet      a table that is shown as text and as HTML
 //! svg        the few shapes that the plots are made of
-//! text       numbers as people read them, and columns that line up
+//! paper      what a result is drawn on: its width, its colours, columns that line up
+//! text       numbers as people read them
 //! ```
 
 pub mod replay;
@@ -26,10 +28,12 @@ pub mod trace;
 pub mod lab;
 pub mod mobibench;
 pub mod probe;
+pub mod compare;
 pub mod bench;
 pub mod latency;
 pub mod bars;
 pub mod timeline;
 mod sheet;
 pub mod svg;
+pub mod paper;
 pub mod text;

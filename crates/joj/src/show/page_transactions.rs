@@ -2,7 +2,8 @@
 
 use joj_analysis::recording::page_transactions::outcome::{TransactionsOutcome, TransactionsRow};
 
-use crate::show::text::{columns, count, duration, number};
+use crate::show::paper::columns;
+use crate::show::text::{count, duration, number};
 
 /// The result for a terminal.
 pub fn outcome(outcome: &TransactionsOutcome) -> String {

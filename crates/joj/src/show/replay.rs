@@ -2,7 +2,8 @@
 
 use joj_analysis::recording::outcome::ReplayOutcome;
 
-use crate::show::text::{columns, count, duration, number};
+use crate::show::paper::columns;
+use crate::show::text::{count, duration, number};
 
 /// So many differences are shown; the others are counted.
 const DIFFERENCES_SHOWN: usize = 20;

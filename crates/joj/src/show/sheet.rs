@@ -1,7 +1,8 @@
 //! A table that is shown as text and as HTML.
 
+use crate::show::paper::{cell, columns, escape as escape_markdown};
 use crate::show::svg::escape;
-use crate::show::text::{columns, wrap};
+use crate::show::text::wrap;
 
 /// So wide a note is in a terminal.
 const NOTE_LETTERS: usize = 98;
@@ -81,11 +82,20 @@ impl Sheet {
             return String::new();
         }
         let row = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
             format!("| {} |\n", cells.join(" | "))
         };
         let lines: String = self.lines.iter().map(|line| row(line)).collect();
         format!("{}|{}\n{lines}", row(&self.head), "---|".repeat(self.head.len()))
+    }
+
+    /// The same below its title, with the notes; empty without lines.
+    pub fn markdown_section(&self) -> String {
+        if self.lines.is_empty() {
+            return String::new();
+        }
+        let notes: String = self.notes.iter().map(|note| format!("\n{}\n", escape_markdown(note))).collect();
+        format!("\n## {}\n\n{}{notes}", escape_markdown(&self.title), self.markdown())
     }
 
     fn has_head(&self) -> bool {
@@ -113,12 +123,12 @@ mod tests {
                     <tr><td>&lt;b&gt;</td><td>4</td></tr>\n</table>\n<p class=\"caption\">a &amp; b</p>\n";
         assert_eq!(sheet.html(), html);
         sheet.lines[0][1] = "4|5".to_owned();
-        assert_eq!(sheet.markdown(), "| name | KiB |\n|---|---|\n| <b> | 4\\|5 |\n");
+        assert_eq!(sheet.markdown(), "| name | KiB |\n|---|---|\n| &lt;b> | 4\\|5 |\n");
     }
 
     #[test]
     fn without_lines_nothing_is_shown() {
         let empty = Sheet::new("What", &["name"]);
-        assert_eq!([empty.text(), empty.html(), empty.markdown()], [""; 3]);
+        assert_eq!([empty.text(), empty.html(), empty.markdown(), empty.markdown_section()], [""; 4]);
     }
 }

@@ -61,6 +61,19 @@ pub fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
+/// How many letters are seen of a text: those of colours are not.
+pub fn letters(text: &str) -> usize {
+    let mut parts = text.split("\x1b[");
+    let plain = parts.next().map_or(0, |part| part.chars().count());
+    plain + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
+}
+
+/// A text with spaces up to `width` letters, behind it or, where it goes to the right, in front.
+pub fn padded(text: &str, width: usize, to_the_right: bool) -> String {
+    let spaces = " ".repeat(width.saturating_sub(letters(text)));
+    if to_the_right { spaces + text } else { text.to_owned() + &spaces }
+}
+
 /// Lines cut between words: the first of at most `first` letters, the others of `rest`; a longer word stays whole.
 pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -77,32 +90,6 @@ pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
         letters += word.chars().count();
     }
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
-}
-
-/// Lines whose columns line up: the first to the left, the others to the right. A line of one cell is a heading
-/// and spans all columns.
-pub fn columns(lines: &[Vec<String>]) -> String {
-    let count = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = lines.iter().filter(|line| line.len() > 1).filter_map(|line| line.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let mut row = String::new();
-        for (column, cell) in line.iter().enumerate() {
-            let width = if line.len() == 1 { 0 } else { widths[column] };
-            if column == 0 {
-                row.push_str(&format!("{cell:<width$}"));
-            } else {
-                row.push_str(&format!("  {cell:>width$}"));
-            }
-        }
-        text.push_str(row.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -130,11 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_and_headings_do_not_widen_them() {
-        let line = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-        let text =
-            columns(&[line(&["a long heading over everything"]), line(&["x", "1"]), line(&["yy", "100"])]);
-        assert_eq!(text, "a long heading over everything\nx     1\nyy  100\n");
+    fn a_dash_stands_for_no_value_and_colours_take_no_room() {
         assert_eq!(or_dash(None, number), "-");
+        assert_eq!((letters("\x1b[1;31mab\x1b[0mc"), letters("abc")), (3, 3));
+        assert_eq!([padded("\x1b[1ma\x1b[0m", 3, true), padded("a", 3, false)], ["  \x1b[1ma\x1b[0m", "a  "]);
     }
 }

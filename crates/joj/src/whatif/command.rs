@@ -55,9 +55,8 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, WhatifError> {
 /// # Errors
 /// A file that cannot be written.
 pub fn check(options: &WhatifOptions) -> Result<Option<ExitCode>, WhatifError> {
-    let is_printed = |file: &Option<PathBuf>| file.as_deref().is_some_and(output_file::is_stdout);
-    if is_printed(&options.json) && is_printed(&options.markdown) {
-        return Ok(Some(wrong_usage("only one of --json and --markdown can go to standard output")));
+    if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
+        return Ok(Some(wrong_usage(what)));
     }
     let outputs = [&options.output, &options.json, &options.markdown, &options.html];
     output_file::check_apart(&options.recording, outputs.into_iter().flatten())?;
@@ -100,17 +99,16 @@ pub fn report<T: Serialize>(
     result: &T,
     forms: &Forms<T>,
 ) -> Result<(), WhatifError> {
-    let markdown = options.markdown.as_deref();
-    if let Some(file) = markdown.filter(|file| !output_file::is_stdout(file)) {
-        output_file::write(file, &(forms.markdown)(result))?;
-    }
     if let Some(file) = &options.html {
         output_file::write(file, &(forms.page)(result))?;
     }
-    output_file::report(options.json.as_deref(), result, || match markdown {
-        Some(file) if output_file::is_stdout(file) => (forms.markdown)(result),
-        _ => (forms.text)(result),
-    })?;
+    output_file::report_with_markdown(
+        options.json.as_deref(),
+        options.markdown.as_deref(),
+        result,
+        || (forms.text)(result),
+        || (forms.markdown)(result),
+    )?;
     Ok(())
 }
 

@@ -105,6 +105,10 @@ impl Experiment for FileIo {
         RowBlock::of(&self.rows, together, |(row, _)| !row.key.job.is_read())
     }
 
+    fn subject(&self) -> &'static str {
+        "file I/O"
+    }
+
     fn title(&self, row: usize) -> String {
         self.rows[row].0.key.to_string()
     }

@@ -35,6 +35,10 @@ impl Experiment for Initialisations {
         RowBlock::of_all(self.rows.len())
     }
 
+    fn subject(&self) -> &'static str {
+        "making a log ready"
+    }
+
     fn title(&self, row: usize) -> String {
         self.rows[row].key.to_string()
     }

@@ -39,6 +39,10 @@ impl Experiment for LogPatterns {
         RowBlock::of_all(self.rows.len())
     }
 
+    fn subject(&self) -> &'static str {
+        "log patterns"
+    }
+
     fn title(&self, row: usize) -> String {
         self.rows[row].key.to_string()
     }

@@ -181,6 +181,10 @@ impl Experiment for ManyWriters {
         RowBlock::of(&self.rows, together, |(row, _)| row.key.flush_delay_ns == 0)
     }
 
+    fn subject(&self) -> &'static str {
+        "many writers"
+    }
+
     fn title(&self, row: usize) -> String {
         self.rows[row].0.key.to_string()
     }

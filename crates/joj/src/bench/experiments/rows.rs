@@ -173,6 +173,10 @@ impl Experiment for Rows {
         RowBlock::of(&self.rows, together, |(row, _)| row.key.workload.is_bound_by_flushes())
     }
 
+    fn subject(&self) -> &'static str {
+        "one writer"
+    }
+
     fn title(&self, row: usize) -> String {
         self.rows[row].0.key.to_string()
     }

@@ -91,6 +91,10 @@ impl Experiment for TableTwo {
         RowBlock::of_all(self.rows.len())
     }
 
+    fn subject(&self) -> &'static str {
+        "Table 2"
+    }
+
     fn title(&self, row: usize) -> String {
         self.rows[row].key.to_string()
     }

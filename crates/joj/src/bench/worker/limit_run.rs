@@ -5,17 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use joj_analysis::bench::document::LimitKind;
-use joj_analysis::statistics::percentile;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::measured::limit_file::LimitFile;
-use crate::machine::proc::clock::pause;
+use crate::machine::proc::clock::{now_ns, pause};
 
-/// Batches of operations that tell how fast the disk is, roughly.
-const CALIBRATION_BATCHES: usize = 4;
+/// Batches of operations that tell how fast the disk is, roughly: so many at least, and as many as this time takes.
+const CALIBRATION_BATCHES_MIN: usize = 2;
+const CALIBRATION_NS: u64 = 1_000_000_000;
 
 /// Operations of each kind in a batch.
 const CALIBRATION_OPERATIONS: u64 = 12;
@@ -30,7 +30,7 @@ pub struct CalibrationTask {
     pub directory: String,
 }
 
-/// What this disk takes, in nanoseconds: medians of a few operations.
+/// What this disk takes, in nanoseconds: means of a few operations, as a plan is as long as the sum of its own.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Calibration {
     /// Overwriting 4 KiB, fdatasync.
@@ -75,20 +75,21 @@ impl Task for LimitTask {
 
 fn calibrate(directory: &Path) -> io::Result<Calibration> {
     let mut file = LimitFile::create(directory)?;
-    let median = |mut latencies_ns: Vec<u64>| {
-        latencies_ns.sort_unstable();
-        percentile(&latencies_ns, 50_000).unwrap_or(u64::MAX)
-    };
-    let mut calibration = Calibration { overwrite_ns: u64::MAX, append_ns: u64::MAX };
-    // The best of some batches: a neighbour's burst is over in a moment and shall not make a minute look like ten.
-    for _ in 0..CALIBRATION_BATCHES {
-        let overwrites = file.measure(LimitKind::WriteFdatasync, CALIBRATION_OPERATIONS)?;
-        let appends = file.measure_appends(CALIBRATION_OPERATIONS)?;
-        calibration.overwrite_ns = calibration.overwrite_ns.min(median(overwrites));
-        calibration.append_ns = calibration.append_ns.min(median(appends));
+    let (mut overwrites_ns, mut appends_ns) = (Vec::new(), Vec::new());
+    let began_ns = now_ns();
+    let mut batches = 0;
+    // Not the best of some batches: on a busy machine a flush waits for a core, in a plan as it does here.
+    while batches < CALIBRATION_BATCHES_MIN || now_ns() - began_ns < CALIBRATION_NS {
+        overwrites_ns.extend(file.measure(LimitKind::WriteFdatasync, CALIBRATION_OPERATIONS)?);
+        appends_ns.extend(file.measure_appends(CALIBRATION_OPERATIONS)?);
         pause(CALIBRATION_PAUSE);
+        batches += 1;
     }
-    Ok(calibration)
+    Ok(Calibration { overwrite_ns: mean(&overwrites_ns), append_ns: mean(&appends_ns) })
+}
+
+fn mean(latencies_ns: &[u64]) -> u64 {
+    latencies_ns.iter().sum::<u64>() / (latencies_ns.len().max(1) as u64)
 }
 
 fn limits(directory: &Path, task: &LimitTask) -> io::Result<Limits> {

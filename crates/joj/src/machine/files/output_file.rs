@@ -76,6 +76,13 @@ fn place(file: &Path) -> Result<PathBuf, OutputError> {
     Ok(fs::canonicalize(&place).unwrap_or(place))
 }
 
+/// What is wrong where both JSON and Markdown would go to standard output.
+pub fn both_printed(json: &Option<PathBuf>, markdown: &Option<PathBuf>) -> Option<&'static str> {
+    let is_printed = |file: &Option<PathBuf>| file.as_deref().is_some_and(is_stdout);
+    (is_printed(json) && is_printed(markdown))
+        .then_some("only one of --json and --markdown can go to standard output")
+}
+
 /// True where `--json FILE` means standard output.
 pub fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == "-"
@@ -96,6 +103,26 @@ pub fn report(
     }
     write(file, &format!("{json}\n"))?;
     print(&text())
+}
+
+/// Gives a result as [`report`] does, and as Markdown where `markdown` names a file: instead of the text where that is standard output.
+/// # Errors
+/// As [`report`].
+pub fn report_with_markdown(
+    json: Option<&Path>,
+    markdown: Option<&Path>,
+    result: &impl Serialize,
+    text: impl FnOnce() -> String,
+    as_markdown: impl FnOnce() -> String,
+) -> Result<(), OutputError> {
+    match markdown {
+        Some(file) if is_stdout(file) => report(json, result, as_markdown),
+        Some(file) => {
+            write(file, &as_markdown())?;
+            report(json, result, text)
+        }
+        None => report(json, result, text),
+    }
 }
 
 /// Writes to standard output. A closed pipe (`| head`) is the reader's choice, not an error.

@@ -10,6 +10,7 @@
 //! seccomp           filters of system calls: with one of them syncs do nothing
 //! process_number    which process or thread a number means
 //! usage             what this process has used so far
+//! terminal          how wide the terminal is, and whether it has colours
 //! signal            Ctrl-C: ends the worker, and lets the program clean up
 //! clock             the two clocks: one that never jumps, and the calendar's
 //! ```
@@ -23,5 +24,6 @@ pub mod watched_command;
 pub mod seccomp;
 pub mod process_number;
 pub mod usage;
+pub mod terminal;
 pub mod signal;
 pub mod clock;

@@ -5,34 +5,31 @@ use joj_analysis::statistics::Estimate;
 
 use crate::show::bars::{Bar, Entry, draw};
 use crate::show::bench::groups::groups;
+use crate::show::paper::Paper;
 use crate::show::svg::{Fill, escape};
-use crate::show::text::{columns, duration, kib, number, or_dash};
+use crate::show::text::{duration, kib, number, or_dash};
 
 /// A table for each job and size of a record, then what the columns mean; empty without rows.
-pub fn table(rows: &[IoRow]) -> String {
+pub fn table(rows: &[IoRow], paper: &Paper) -> String {
     let groups = groups(rows, |one, other| one.key.same_group(&other.key));
-    let text: String = groups.iter().map(|members| group(members)).collect();
-    if text.is_empty() { text } else { format!("{text}{LEGEND}") }
+    let text: String = groups.iter().map(|members| group(members, paper)).collect();
+    if text.is_empty() { text } else { format!("{text}\n{}", paper.paragraph(LEGEND)) }
 }
 
-const LEGEND: &str = "
-Each run ends with a sync of the file, which its rate counts and no record's time does. The file is not in the page cache \
-at the begin.
-limit = share of the disk's, for durable records of 4 KiB; p50, p99, max = a record's time, its sync with it, of all runs; \
-syncs =
-calls for durability a record; disk KB, flushes, journal = what the device wrote, its flushes and the journal's commits a \
-record.
-A dash: not available here, or no meaning there. All figures are in the JSON (`--json FILE`).
-";
+const LEGEND: &str = "Each run ends with a sync of the file, which its rate counts and no record's time does. The file is not in \
+    the page cache at the begin. limit = share of the disk's, for durable records of 4 KiB; p50, p99, max = a \
+    record's time, its sync with it, of all runs; syncs = calls for durability a record; disk KB, flushes, \
+    journal = what the device wrote, its flushes and the journal's commits a record. A dash: not available \
+    here, or no meaning there. All figures are in the JSON (`--json FILE`).";
 
-fn group(members: &[&IoRow]) -> String {
+fn group(members: &[&IoRow], paper: &Paper) -> String {
     let head = [
         "", "KiB/s", "interval", "ops/s", "limit", "p50", "p99", "max", "syncs", "disk KB", "flushes",
         "journal",
     ];
     let mut lines = vec![vec![members[0].key.group_title()], head.map(str::to_owned).to_vec()];
     lines.extend(members.iter().map(|row| line(row)));
-    format!("\n{}", columns(&lines))
+    format!("\n{}", paper.columns(&lines))
 }
 
 fn line(row: &IoRow) -> Vec<String> {

@@ -5,23 +5,22 @@ use joj_analysis::bench::measurement::{Measurement, MeasurementSummary};
 use joj_analysis::bench::study::initialisation::{Approach, InitialisationRow};
 
 use crate::show::bars::{Bar, Entry, draw};
+use crate::show::paper::Paper;
 use crate::show::svg::{Fill, escape};
-use crate::show::text::{columns, duration_of, kib, number, or_dash};
+use crate::show::text::{duration_of, kib, number, or_dash};
 
 /// Two tables, then what their columns mean; empty without rows.
-pub fn table(rows: &[InitialisationRow]) -> String {
+pub fn table(rows: &[InitialisationRow], paper: &Paper) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n{}\n{}{LEGEND}", columns(&preparing(rows)), columns(&overwriting(rows)))
+    let (made, overwritten) = (paper.columns(&preparing(rows)), paper.columns(&overwriting(rows)));
+    format!("\n{made}\n{overwritten}\n{}", paper.paragraph(LEGEND))
 }
 
-const LEGEND: &str = "
-Medians of the runs. disk KB = what the device wrote meanwhile, whoever caused it; what the file system writes later is \
-not in it.
-flushes and journal = the device's flushes and commits of the file system's journal, per file or per overwrite. A dash: \
-not counted here.
-";
+const LEGEND: &str = "Medians of the runs. disk KB = what the device wrote meanwhile, whoever caused it; what the file system \
+    writes later is not in it. flushes and journal = the device's flushes and commits of the file system's \
+    journal, per file or per overwrite. A dash: not counted here.";
 
 fn preparing(rows: &[InitialisationRow]) -> Vec<Vec<String>> {
     let head = [

@@ -8,74 +8,65 @@ use joj_analysis::bench::many_writers::{ContendedRow, ContendedSummary};
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::groups::groups;
+use crate::show::bench::interval::{interval, interval_title, ratio_mood};
+use crate::show::paper::{Mood, Paper};
 use crate::show::svg::escape;
-use crate::show::text::{columns, count, duration, number, or_dash};
+use crate::show::text::{count, duration, number, or_dash};
 
 /// A table for each kind of writer, schema and build, then what its columns mean; empty without contended rows.
-pub fn table(document: &Document) -> String {
+pub fn table(document: &Document, paper: &Paper) -> String {
     let mut text = String::new();
     for members in groups(&document.contended, |one, other| one.key.same_group(&other.key)) {
-        text.push_str(&group(document, &members));
+        text.push_str(&group(document, &members, paper));
     }
     if !text.is_empty() {
-        text.push_str(LEGEND);
+        text.push_str(&format!("\n{}", paper.paragraph(if paper.is_wide { LEGEND } else { NARROW_LEGEND })));
     }
     text
 }
 
-const LEGEND: &str = "
-Commits of all writers together while the clock ran. p50 to max: from calling sqlite3_step to its return, all waiting \
-included, of all
-runs. x WAL = against stock WAL with as many writers, paired by round: of commits/s, then of a run's longest wait. fair = \
-Jain's index
-over the commits of each writer (1: all got the same). flush = calls of fsync, fdatasync and durable pwritev2 per commit, \
-all threads
-and processes; dev = flushes the disk did per commit, whoever caused them. log = largest size of the file, prepared space \
-included;
-used = most of it that held frames. err = INSERTs that failed, SQLITE_BUSY after 60 s among them.
-";
+const NARROW_LEGEND: &str = "Commits of all writers together. p50, p99, max = time of a COMMIT, all waiting included: half are \
+    faster, 99 of 100 are, the slowest. x WAL = against stock WAL with as many writers, paired by round. fair = Jain's index \
+    (1: all writers committed equally often).";
 
-fn group(document: &Document, members: &[&ContendedRow]) -> String {
+const LEGEND: &str = "Commits of all writers together while the clock ran. p50 to max: from calling sqlite3_step to its return, \
+    all waiting included, of all runs. x WAL = against stock WAL with as many writers, paired by round: of \
+    commits/s, then of a run's longest wait. fair = Jain's index over the commits of each writer (1: all got \
+    the same). flush = calls of fsync, fdatasync and durable pwritev2 per commit, all threads and processes; \
+    dev = flushes the disk did per commit, whoever caused them. log = largest size of the file, prepared space \
+    included; used = most of it that held frames. err = INSERTs that failed, SQLITE_BUSY after 60 s among them.";
+
+fn group(document: &Document, members: &[&ContendedRow], paper: &Paper) -> String {
     let first = members[0];
     let speed = members.iter().find_map(|row| row.summary.as_ref()).map(|summary| &summary.commits_per_s);
-    let interval = speed
-        .map_or_else(|| "interval".to_owned(), |found| format!("{:.0} % int.", found.confidence * 100.0));
+    let of_speed = interval_title(speed);
     let build = document.builds.iter().find(|build| build.name == first.key.library);
     let build = build.map_or_else(String::new, |build| format!(" {}, {}", build.version, build.sync_call));
-    let head = [
-        "",
-        "commits/s",
-        &interval,
-        "x WAL",
-        "interval",
-        "p50",
-        "p99",
-        "p99.9",
-        "max",
-        "x WAL",
-        "fair",
-        "flush",
-        "dev",
-        "log MB",
-        "used",
-        "err",
-    ];
-    let mut lines = vec![
-        vec![format!("{}; {}{build}", first.key.group_title(), first.key.library)],
-        head.map(str::to_owned).to_vec(),
-    ];
-    lines.extend(members.iter().map(|row| line(row)));
-    format!("\n{}", columns(&lines))
+    let mut head = vec!["", "commits/s", &of_speed, "x WAL"];
+    head.extend(if paper.is_wide {
+        &["interval", "p50", "p99", "p99.9", "max", "x WAL"][..]
+    } else {
+        &["p50", "p99", "max"]
+    });
+    head.push("fair");
+    if paper.is_wide {
+        head.extend(["flush", "dev", "log MB", "used", "err"]);
+    }
+    let title = format!("{}; {}{build}", first.key.group_title(), first.key.library);
+    let mut lines =
+        vec![vec![paper.paint(Mood::Strong, &title)], head.into_iter().map(str::to_owned).collect()];
+    lines.extend(members.iter().map(|row| line(row, paper)));
+    format!("\n{}", paper.columns(&lines))
 }
 
-fn line(row: &ContendedRow) -> Vec<String> {
+fn line(row: &ContendedRow, paper: &Paper) -> Vec<String> {
     let title = format!("  {:>4} {}", row.key.writers, row.key.mode_title());
     match (&row.failure, &row.summary) {
-        (Some(_), _) => vec![format!("{title}  FAILED, see below")],
+        (Some(_), _) => vec![format!("{title}  {}, see below", paper.paint(Mood::Bad, "FAILED"))],
         (None, None) => vec![format!("{title}  not measured")],
         (None, Some(summary)) => {
             let mut cells = vec![title];
-            cells.extend(summary_cells(summary, row.key.mode == JournalMode::Wal));
+            cells.extend(summary_cells(summary, row.key.mode == JournalMode::Wal, paper));
             cells
         }
     }
@@ -85,28 +76,31 @@ fn ratio(estimate: Option<Estimate>) -> String {
     or_dash(estimate.map(|ratio| ratio.median), number)
 }
 
-fn interval(estimate: &Estimate) -> String {
-    format!("{}-{}", number(estimate.low), number(estimate.high))
-}
-
 fn megabytes(bytes: Option<u64>) -> String {
     or_dash(bytes.map(|bytes| bytes as f64 / 1e6), number)
 }
 
-fn summary_cells(summary: &ContendedSummary, is_stock: bool) -> Vec<String> {
+fn summary_cells(summary: &ContendedSummary, is_stock: bool, paper: &Paper) -> Vec<String> {
     let speed = &summary.commits_per_s;
     // Stock beside itself says nothing.
     let versus = summary.versus_stock_wal.filter(|_| !is_stock);
     let waits = summary.worst_wait_versus_stock_wal.filter(|_| !is_stock);
-    vec![
-        number(speed.median),
-        interval(speed),
-        ratio(versus),
-        versus.as_ref().map_or_else(|| "-".to_owned(), interval),
-        duration(summary.latency.p50_ns),
-        duration(summary.latency.p99_ns),
-        duration(summary.latency.p999_ns),
-        duration(summary.latency.max_ns),
+    let latency = &summary.latency;
+    let mut cells =
+        vec![number(speed.median), interval(speed), paper.paint(ratio_mood(versus), &ratio(versus))];
+    if paper.is_wide {
+        cells.push(versus.as_ref().map_or_else(|| "-".to_owned(), interval));
+    }
+    cells.extend([duration(latency.p50_ns), duration(latency.p99_ns)]);
+    if paper.is_wide {
+        cells.push(duration(latency.p999_ns));
+    }
+    cells.push(duration(latency.max_ns));
+    if !paper.is_wide {
+        cells.push(ratio(summary.fairness));
+        return cells;
+    }
+    cells.extend([
         ratio(waits),
         ratio(summary.fairness),
         or_dash(summary.flushes_per_commit, number),
@@ -114,7 +108,8 @@ fn summary_cells(summary: &ContendedSummary, is_stock: bool) -> Vec<String> {
         megabytes(summary.log_bytes_max),
         megabytes(summary.log_used_bytes_max),
         count(summary.errors),
-    ]
+    ]);
+    cells
 }
 
 /// A section for each table; empty without contended rows.

@@ -8,11 +8,14 @@ use crate::show::bars;
 use crate::show::bench::file_io;
 use crate::show::bench::groups::groups;
 use crate::show::bench::initialisation;
+use crate::show::bench::interval::ratio_mood;
 use crate::show::bench::many_writers;
 use crate::show::bench::pattern;
 use crate::show::bench::table;
 use crate::show::bench::table_two;
+use crate::show::bench::verdict;
 use crate::show::latency;
+use crate::show::paper::{Mood, Paper};
 use crate::show::svg::escape;
 use crate::show::text::{duration, number};
 
@@ -40,8 +43,8 @@ th, td { white-space: nowrap; font-size: 14px; padding: .15em .6em; border-botto
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 table.dense th, table.dense td { font-size: 12.5px; padding: .15em .45em; }
 table.dense th { white-space: normal; vertical-align: bottom; }
-td.good { color: #00694c; font-weight: 600; }
-td.bad { color: #b3261e; font-weight: 600; }
+td.good, b.good { color: #00694c; font-weight: 600; }
+td.bad, b.bad { color: #b3261e; font-weight: 600; }
 .facts { color: #555; }
 pre { overflow-x: auto; font-size: 11px; line-height: 1.4; background: #f6f6f6; padding: 1em; }
 ";
@@ -61,6 +64,7 @@ pub fn page(document: &Document) -> String {
         let (key, reason) = (escape(&key), escape(reason));
         body.push_str(&format!("<p class=\"failed\"><b>FAILED</b> {key}: {reason}</p>\n"));
     }
+    body.push_str(&verdict_lines(document));
     body.push_str(&glance(document));
     for members in groups(&document.rows, |one, other| one.key.same_group(&other.key)) {
         body.push_str(&section(document, &members));
@@ -72,7 +76,7 @@ pub fn page(document: &Document) -> String {
         body.push_str(&pattern::section(&study.patterns));
         body.push_str(&table_two::section(&study.table_two));
     }
-    let text = escape(&table::render(document));
+    let text = escape(&table::render(document, &Paper::OF_PAGE));
     body.push_str(&format!(
         "<h2>All figures</h2>\n<details><summary>as text</summary><pre>{text}</pre></details>\n"
     ));
@@ -133,18 +137,29 @@ fn facts(document: &Document) -> String {
     format!("<p class=\"facts\">{}</p>\n", lines.join("<br>\n"))
 }
 
+fn class_of(mood: Mood) -> &'static str {
+    match mood {
+        Mood::Good => " class=\"good\"",
+        Mood::Bad => " class=\"bad\"",
+        _ => "",
+    }
+}
+
+fn verdict_lines(document: &Document) -> String {
+    let line = |sentence: &verdict::Sentence| {
+        let class = class_of(sentence.mood);
+        format!("<p><b{class}>{}:</b> {}.</p>\n", sentence.about, escape(&sentence.text))
+    };
+    verdict::sentences(document).iter().map(line).collect()
+}
+
 /// A line for each row of waldio: its multiple of stock WAL, its share of the limit.
 fn glance(document: &Document) -> String {
     let mut lines = String::new();
     for row in document.rows.iter().filter(|row| row.key.mode.uses_waldio()) {
         let Some(summary) = &row.summary else { continue };
         let Some(ratio) = summary.versus_stock_wal else { continue };
-        // What overlaps with 1 may be chance, and a few percent either way nobody feels.
-        let class = match ratio.median {
-            slower if slower < 0.97 && ratio.high < 1.0 => " class=\"bad\"",
-            faster if faster > 1.03 && ratio.low > 1.0 => " class=\"good\"",
-            _ => "",
-        };
+        let class = class_of(ratio_mood(Some(ratio)));
         let share =
             summary.share_of_limit.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", share.median));
         lines.push_str(&format!(

@@ -6,26 +6,23 @@ use joj_analysis::bench::study::pattern::{Pattern, PatternRow};
 
 use crate::show::bars::{Bar, Entry, draw};
 use crate::show::bench::groups::groups;
+use crate::show::paper::Paper;
 use crate::show::svg::{Fill, escape};
-use crate::show::text::{columns, duration_of, kib, number, or_dash};
+use crate::show::text::{duration_of, kib, number, or_dash};
 
 /// A table for each durability and kind of log, then what the columns mean; empty without rows.
-pub fn table(rows: &[PatternRow]) -> String {
+pub fn table(rows: &[PatternRow], paper: &Paper) -> String {
     let groups = groups(rows, |one, other| one.key.same_group(&other.key));
-    let text: String = groups.iter().map(|members| group(members)).collect();
-    if text.is_empty() { text } else { format!("{text}{LEGEND}") }
+    let text: String = groups.iter().map(|members| group(members, paper)).collect();
+    if text.is_empty() { text } else { format!("{text}\n{}", paper.paragraph(LEGEND)) }
 }
 
-const LEGEND: &str = "
-Log patterns are log writes WITHOUT SQLite: what a layout of the log could cost, not what SQLite does with it. A commit is one \
-frame of
-one page. x WAL = against the WAL pattern of the same table, paired by round. disk KB = what the device wrote for a commit, \
-whoever
-caused it; + flush = with one fdatasync behind the last commit; flushes and journal = the device's flushes and commits of the \
-journal.
-";
+const LEGEND: &str = "Log patterns are log writes WITHOUT SQLite: what a layout of the log could cost, not what SQLite does with \
+    it. A commit is one frame of one page. x WAL = against the WAL pattern of the same table, paired by round. \
+    disk KB = what the device wrote for a commit, whoever caused it; + flush = with one fdatasync behind the \
+    last commit; flushes and journal = the device's flushes and commits of the journal.";
 
-fn group(members: &[&PatternRow]) -> String {
+fn group(members: &[&PatternRow], paper: &Paper) -> String {
     let commits = members.iter().find_map(|row| row.commits.runs.first()).map_or(0, |run| run.transactions);
     let head =
         ["", "commits/s", "interval", "x WAL", "p50", "p99", "disk KB", "+ flush", "flushes", "journal"];
@@ -37,7 +34,7 @@ fn group(members: &[&PatternRow]) -> String {
         head.map(str::to_owned).to_vec(),
     ];
     lines.extend(members.iter().map(|row| line(row)));
-    format!("\n{}", columns(&lines))
+    format!("\n{}", paper.columns(&lines))
 }
 
 fn line(row: &PatternRow) -> Vec<String> {

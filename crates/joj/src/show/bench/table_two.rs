@@ -6,28 +6,25 @@ use joj_analysis::bench::study::table_two::TableTwoRow;
 
 use crate::show::bars::{Bar, Entry, draw, short_name};
 use crate::show::bench::groups::groups;
+use crate::show::paper::Paper;
 use crate::show::svg::{Fill, escape, fill_of};
-use crate::show::text::{columns, count, duration_of, kib, number, or_dash};
+use crate::show::text::{count, duration_of, kib, number, or_dash};
 
 /// A table for each workload, then what the columns mean; empty without rows.
-pub fn table(rows: &[TableTwoRow]) -> String {
+pub fn table(rows: &[TableTwoRow], paper: &Paper) -> String {
     let groups = groups(rows, |one, other| one.key.same_group(&other.key));
-    let text: String = groups.iter().map(|members| group(members)).collect();
-    if text.is_empty() { text } else { format!("{text}{LEGEND}") }
+    let text: String = groups.iter().map(|members| group(members, paper)).collect();
+    if text.is_empty() { text } else { format!("{text}\n{}", paper.paragraph(LEGEND)) }
 }
 
-const LEGEND: &str = "
-FS: synchronous=FULL, waldio with write + fdatasync. PD: the same with one direct durable write. NS: synchronous=NORMAL. group: \
-waldio_group=
-16KiB,2ms; its COMMIT does not wait, and a power cut takes what the window holds. No checkpoint while the clock runs. KB per \
-transaction that
-the device wrote, whoever caused it: log = until the log was durable, waldio's zeroing ahead included; db = a checkpoint behind \
-that; all = both.
-x WAL = against stock WAL with FS, paired by round. journal = commits of the file system's journal. MEMORY and OFF survive no \
-power cut.
-";
+const LEGEND: &str = "FS: synchronous=FULL, waldio with write + fdatasync. PD: the same with one direct durable write. NS: \
+    synchronous=NORMAL. group: waldio_group=16KiB,2ms; its COMMIT does not wait, and a power cut takes what \
+    the window holds. No checkpoint while the clock runs. KB per transaction that the device wrote, whoever \
+    caused it: log = until the log was durable, waldio's zeroing ahead included; db = a checkpoint behind that; \
+    all = both. x WAL = against stock WAL with FS, paired by round. journal = commits of the file system's \
+    journal. MEMORY and OFF survive no power cut.";
 
-fn group(members: &[&TableTwoRow]) -> String {
+fn group(members: &[&TableTwoRow], paper: &Paper) -> String {
     let transactions =
         members.iter().find_map(|row| row.transactions.runs.first()).map_or(0, |run| run.transactions);
     let head = ["", "tx/s", "interval", "x WAL", "p50", "p99", "log KB", "db KB", "all KB", "journal"];
@@ -39,7 +36,7 @@ fn group(members: &[&TableTwoRow]) -> String {
     );
     let mut lines = vec![vec![title], head.map(str::to_owned).to_vec()];
     lines.extend(members.iter().map(|row| line(row)));
-    format!("\n{}", columns(&lines))
+    format!("\n{}", paper.columns(&lines))
 }
 
 fn line(row: &TableTwoRow) -> Vec<String> {

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use joj_analysis::bench::key::Word;
 use joj_analysis::lab::exec_result::{CommandRun, ExecOutcome, ExecResult, ExecRow};
 
-use crate::show::text::{columns, count, duration, number, or_dash};
+use crate::show::paper::columns;
+use crate::show::text::{count, duration, number, or_dash};
 
 /// What came of a run, in a few words.
 pub fn in_short(outcome: &ExecOutcome) -> String {

@@ -7,7 +7,8 @@ use joj_analysis::lab::program_crash::{
     BrokenStates, Finding, ProgramCrashResult, ProgramRun, ProgramVolume,
 };
 
-use crate::show::text::{columns, duration};
+use crate::show::paper::columns;
+use crate::show::text::duration;
 
 /// Missing writes that are told of a state.
 const WRITES_SHOWN: usize = 12;

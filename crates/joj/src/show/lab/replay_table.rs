@@ -7,7 +7,8 @@ use joj_analysis::recording::lab_result::{ReplayLabOutcome, ReplayLabResult, Rep
 use joj_analysis::recording::outcome::ReplayOutcome;
 use joj_analysis::recording::page_transactions::outcome::TransactionsOutcome;
 
-use crate::show::text::{columns, count, duration, number, or_dash};
+use crate::show::paper::columns;
+use crate::show::text::{count, duration, number, or_dash};
 
 /// So many differences of a row are shown; the others are counted.
 const DIFFERENCES_SHOWN: usize = 5;

@@ -3,7 +3,8 @@
 use joj_analysis::monitor::quantity::QuantityKind;
 use joj_analysis::monitor::sample::{CounterSample, Item};
 
-use crate::show::text::{columns, number, or_dash};
+use crate::show::paper::columns;
+use crate::show::text::{number, or_dash};
 
 /// Things of a kind that the table on a terminal has room for.
 const THINGS_MAX: usize = 5;
@@ -11,11 +12,30 @@ const THINGS_MAX: usize = 5;
 const NAME_LETTERS: usize = 24;
 
 /// Names of what [`line()`] shows.
-pub const HEADING: &str = "    time  active%   idle% iowait%  avail MiB dirty MiB wback MiB  busiest disk    busy%     r/s     w/s     f/s \
+pub const HEADING: &str = "    time    cpu %  busiest disk        busy %   write KiB/s   flushes/s";
+
+/// One sample as one line of six columns: when, the processors, and the busiest disk.
+pub fn line(sample: &CounterSample, at_s: f64) -> String {
+    let cpu = sample.items.iter().find(|item| item.kind == QuantityKind::Cpu);
+    let busiest = most(sample, QuantityKind::Disk, "busy").into_iter().next();
+    let disk = |quantity: &str| busiest.and_then(|item| item.value(quantity));
+    let name: String =
+        busiest.map_or("-", |item| item.name.as_str()).chars().take(NAME_LETTERS - 6).collect();
+    format!(
+        "{at_s:8.2} {:>8}  {name:<18} {:>7} {:>13} {:>11}",
+        or_dash(cpu.and_then(|item| item.value("active")), share),
+        or_dash(disk("busy"), share),
+        or_dash(disk("written"), number),
+        or_dash(disk("flushes"), number),
+    )
+}
+
+/// Names of what [`wide_line()`] shows.
+pub const WIDE_HEADING: &str = "    time  active%   idle% iowait%  avail MiB dirty MiB wback MiB  busiest disk    busy%     r/s     w/s     f/s \
                            read KiB/s write KiB/s   queue  rx KiB/s  tx KiB/s     irq/s  switch/s";
 
-/// One sample as one line. Of the disks it shows the busiest, of the network all interfaces but `lo`.
-pub fn line(sample: &CounterSample, at_s: f64) -> String {
+/// One sample as one line, for a wide terminal. Of the disks it shows the busiest, of the network all interfaces but `lo`.
+pub fn wide_line(sample: &CounterSample, at_s: f64) -> String {
     let of = |kind: QuantityKind, quantity: &str| {
         let item = sample.items.iter().find(|item| item.kind == kind);
         item.and_then(|item| item.value(quantity))
@@ -130,12 +150,21 @@ mod tests {
     }
 
     #[test]
-    fn a_line_shows_the_busiest_disk_and_all_the_network() {
+    fn a_line_has_six_columns_in_80_letters() {
         let text = line(&sample(), 3.0);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words, ["3.00", "25.0", "sd6", "6.0", "6.00", "6.00"]);
+        assert_eq!(HEADING.chars().count(), text.chars().count());
+        assert!(text.chars().count() <= 80, "{text}");
+    }
+
+    #[test]
+    fn a_wide_line_shows_the_busiest_disk_and_all_the_network() {
+        let text = wide_line(&sample(), 3.0);
         let words: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(words[..9], ["3.00", "25.0", "25.0", "25.0", "2.00", "2.00", "2.00", "sd6", "6.0"]);
         assert_eq!(words[15..], ["10.0", "10.0", "-", "-"]);
-        assert_eq!(HEADING.chars().count(), text.chars().count());
+        assert_eq!(WIDE_HEADING.chars().count(), text.chars().count());
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use joj_analysis::monitor::document::{EndReason, MonitorDocument, Series};
 use joj_analysis::monitor::quantity::QuantityKind;
 
-use crate::show::text::{columns, count, number};
+use crate::show::paper::{Mood, Paper};
+use crate::show::text::{count, number};
 
 /// Sources of interrupts in the text; files have all.
 const INTERRUPTS_MAX: usize = 12;
 
 /// The whole summary.
-pub fn render(document: &MonitorDocument) -> String {
-    let mut text = format!("\n{}\n\n", heading(document));
+pub fn render(document: &MonitorDocument, paper: &Paper) -> String {
+    let mut text = format!("\n{}\n", paper.paragraph(&heading(document)));
     let titles = ["", "mean", "p50", "p99", "max"].map(str::to_owned).to_vec();
     let mut lines = vec![titles];
     for series in document.things().filter(|series| series[0].kind != QuantityKind::Interrupt) {
@@ -29,16 +30,19 @@ pub fn render(document: &MonitorDocument) -> String {
         lines.push(vec!["interrupts by device".to_owned()]);
         lines.extend(sources.iter().take(INTERRUPTS_MAX).map(|series| figures(series, &series.name)));
     }
-    text.push_str(&columns(&lines));
+    text.push_str(&paper.columns(&lines));
     if let Some(more @ 1..) = sources.len().checked_sub(INTERRUPTS_MAX) {
-        text.push_str(&format!("  and {more} more sources of interrupts in --json, --csv, --html\n"));
+        text.push_str(
+            &paper.item("  ", &format!("and {more} more sources of interrupts in --json, --csv, --html")),
+        );
     }
-    text.push_str(&format!("\n{}\n", own_cost(document)));
+    text.push_str(&format!("\n{}", paper.paragraph(&own_cost(document))));
     for warning in &document.warnings {
-        text.push_str(&format!("careful: {warning}\n"));
+        text.push_str(&paper.item(&paper.paint(Mood::Careful, "careful: "), warning));
     }
     if let Some(error) = &document.ending.error {
-        text.push_str(&format!("FAILED after {} samples: {error}\n", document.samples()));
+        let failed = paper.paint(Mood::Bad, "FAILED ");
+        text.push_str(&paper.item(&failed, &format!("after {} samples: {error}", document.samples())));
     }
     text
 }

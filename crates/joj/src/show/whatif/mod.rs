@@ -10,8 +10,9 @@ use joj_analysis::recording::whatif::outcome::{
     WhatifFigures, WhatifOutcome, WhatifRerun, WhatifResult, WhatifRow,
 };
 
+use crate::show::paper::columns;
 use crate::show::sheet::Sheet;
-use crate::show::text::{columns, count, kib, or_dash, wrap};
+use crate::show::text::{count, kib, or_dash, wrap};
 
 /// So wide a sentence is in a terminal.
 const SENTENCE_LETTERS: usize = 100;
