@@ -75,6 +75,10 @@ pub struct ReportOptions {
     /// Write the report as JSON (docs/lab_format.md); `-` for standard output instead of the tables
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Write the report as Markdown; `-` for standard output instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }
 
 /// The emulated machine.

@@ -109,6 +109,10 @@ pub struct TraceOptions {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
+    /// Write the summary as Markdown; `-` for standard output instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
     /// Write the summary with all pictures as one HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -34,7 +34,16 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
             "nothing to trace: name a COMMAND behind `--`, a `--pid`, a time with `--for`, or a trace with `--read`",
         ));
     }
-    let files = options.json.iter().chain(&options.html).chain(&options.picture).chain(&options.save);
+    if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
+        return Ok(wrong_usage(what));
+    }
+    let files = options
+        .json
+        .iter()
+        .chain(&options.markdown)
+        .chain(&options.html)
+        .chain(&options.picture)
+        .chain(&options.save);
     let exported = options.export.iter().map(|(_, path)| path);
     // What is read must not be written over.
     output_file::check_apart(&options.read, files.chain(exported))?;
@@ -84,15 +93,24 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
         output_file::write(path, &picture.ok_or_else(none)?)?;
     }
     let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
-    let told = output_file::report(options.json.as_deref(), &value, || {
-        let summary = trace_text::summary(&findings.summary);
-        if options.steps.is_none() {
-            return summary;
-        }
-        let transactions = trace_steps::transactions(&findings.transactions, texts, &findings.summary.header);
-        format!("{summary}\n{transactions}")
-    });
-    Ok(told?)
+    let steps = || {
+        let is_told = options.steps.is_some();
+        is_told.then(|| trace_steps::transactions(&findings.transactions, texts, &findings.summary.header))
+    };
+    output_file::report_with_markdown(
+        options.json.as_deref(),
+        options.markdown.as_deref(),
+        &value,
+        || {
+            let summary = trace_text::summary(&findings.summary);
+            steps().map_or(summary.clone(), |steps| format!("{summary}\n{steps}"))
+        },
+        || {
+            let summary = trace_text::markdown(&findings.summary);
+            steps().map_or(summary.clone(), |steps| format!("{summary}\n```text\n{steps}```\n"))
+        },
+    )?;
+    Ok(())
 }
 
 /// The summary, with what each transaction cost where steps are wanted.

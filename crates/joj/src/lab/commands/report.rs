@@ -12,6 +12,7 @@ use joj_device::description::DescriptionError;
 use thiserror::Error;
 
 use crate::command_line::lab::ReportOptions;
+use crate::command_line::wrong_usage;
 use crate::lab::shipped::device_values;
 use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
@@ -55,7 +56,11 @@ pub enum ReportError {
 /// # Errors
 /// Which file is no result, and why; what could not be written.
 pub fn run(options: &ReportOptions) -> Result<ExitCode, ReportError> {
-    output_file::check_writable([&options.html, &options.json].into_iter().flatten())?;
+    if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
+        return Ok(wrong_usage(what));
+    }
+    let files = [&options.html, &options.json, &options.markdown];
+    output_file::check_apart(&options.results, files.into_iter().flatten())?;
     let results =
         options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, ReportError>>()?;
     let papers = papers::all()?;
@@ -63,7 +68,13 @@ pub fn run(options: &ReportOptions) -> Result<ExitCode, ReportError> {
     if let Some(file) = &options.html {
         output_file::write(file, &report_page::page(&report))?;
     }
-    output_file::report(options.json.as_deref(), &report, || report_text::text(&report))?;
+    output_file::report_with_markdown(
+        options.json.as_deref(),
+        options.markdown.as_deref(),
+        &report,
+        || report_text::text(&report),
+        || report_text::markdown(&report),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,6 +111,23 @@ mod tests {
             }
             assert_eq!(text.len(), EXPECTED.len(), "it is cut off, or goes on");
         }
+    }
+
+    /// GitHub's tables: each line has as many bars as its head, and no text one of its own.
+    #[test]
+    fn the_markdown_of_a_made_up_result_has_whole_tables() {
+        let text = report_text::markdown(&report());
+        let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+        let mut wanted = None;
+        let mut tables = 0;
+        for line in text.lines() {
+            match wanted {
+                _ if !line.starts_with('|') => wanted = None,
+                None => (wanted, tables) = (Some(bars(line)), tables + 1),
+                Some(count) => assert_eq!(bars(line), count, "{line}"),
+            }
+        }
+        assert!(tables > 2 && text.contains("\n## "), "{text}");
     }
 
     #[test]

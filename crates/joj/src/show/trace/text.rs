@@ -2,6 +2,7 @@
 
 use joj_analysis::trace::summary::Summary;
 
+use crate::show::paper::escape;
 use crate::show::sheet::Sheet;
 use crate::show::text::wrap;
 use crate::show::trace::costs;
@@ -26,6 +27,17 @@ pub fn summary(summary: &Summary) -> String {
         text.push_str("\nNo request was seen.\n");
     }
     text + &tables
+}
+
+/// The same in Markdown.
+pub fn markdown(summary: &Summary) -> String {
+    let mut text = "# What was written, and for whom\n".to_owned();
+    text.extend(head::facts(summary).iter().map(|fact| format!("\n{}\n", escape(fact))));
+    text.extend(
+        head::careful(summary).iter().map(|warning| format!("\n**CAREFUL:** {}.\n", escape(warning))),
+    );
+    let tables: String = sheets(summary).iter().map(Sheet::markdown_section).collect();
+    if tables.is_empty() { text + "\nNo request was seen.\n" } else { text + &tables }
 }
 
 /// Lines of a terminal's width, all but the first moved to the right.
