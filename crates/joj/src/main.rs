@@ -13,6 +13,7 @@
 //! mobibench      Mobibench's tests, with its options and its output
 //! bench          SQLite's journal modes and waldio on this machine's disk
 //! trace          a capture or a saved trace, and what is made of it
+//! help           the help of all commands, as wide as the terminal
 //! command_line   options and help of all of them
 //! workloads      the recordings that joj brings
 //! show           results as people see them: tables, text, pages
@@ -32,6 +33,7 @@ mod monitor;
 mod mobibench;
 mod bench;
 mod trace;
+mod help;
 mod command_line;
 mod workloads;
 mod show;
@@ -41,15 +43,13 @@ mod machine;
 use std::error::Error;
 use std::process::ExitCode;
 
-use clap::Parser;
-
+use command_line::Command;
 use command_line::lab::program_crash::BuiltIn;
-use command_line::{Cli, Command};
 use machine::files::standard_output;
 use workloads::Placed;
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = help::parse().command;
     let result = standard_output::check_open().map_err(Into::into).and_then(|()| run(command));
     result.unwrap_or_else(|error| {
         eprintln!("joj: {error}");
