@@ -17,7 +17,7 @@ pub mod exec;
 pub const EXAMPLES: &str = "\
 Examples:
   joj lab list                                   the plans that joj brings
-  joj lab run smoke                              a few cells, to see whether it works: about a minute
+  joj lab run smoke                              a few cells, to see whether it works; it says how long
   joj lab run filesystems --json result.json     five filesystems, every journal mode
   joj lab run my_plan.toml --only 'f2fs'         cells whose line in the table has this text
   joj lab run block-counts --traces traces/      and each cell's trace, for `joj trace --read`

@@ -11,6 +11,7 @@ use joj_analysis::lab::result::{
     CellMeasurement, CellOutcome, CellResult, LabResult, RESULT_FORMAT, RESULT_VERSION,
 };
 
+use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::command_line::lab::{CrashLabOptions, LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::command_line::wrong_usage;
@@ -126,9 +127,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     let work = PlanWork { job, recordings: &recordings };
     let job = &work.job;
     let mut outcomes: Vec<Option<CellOutcome>> = vec![None; job.cells.len()];
-    let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
-    let expected_s = cell_s * job.cells.len() as f64 / pool.jobs as f64;
-    let mut progress = Progress::new(job.cells.len(), expected_s);
+    let mut progress = announce(job, &pool);
     let mut done = 0;
     let ended = pool.work_off(work.batches(), &work, &mut progress, &mut |index, report, share| {
         let outcome = outcome(index, report, share, options.traces.as_deref());
@@ -161,6 +160,14 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         }
     }
     Ok(guest_pool::exit_code(stop)?)
+}
+
+/// Says how long the cells take.
+fn announce(job: &Job, pool: &GuestPool<'_>) -> Progress {
+    let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
+    let expected_s = cell_s * job.cells.len() as f64 / pool.jobs as f64;
+    eprintln!("{} cells: expect about {}", job.cells.len(), rough(expected_s));
+    Progress::new(job.cells.len(), expected_s)
 }
 
 fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), LabError> {
