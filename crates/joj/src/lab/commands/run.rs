@@ -165,8 +165,9 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
 /// Says how long the cells take.
 fn announce(job: &Job, pool: &GuestPool<'_>) -> Progress {
     let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
-    let expected_s = cell_s * job.cells.len() as f64 / pool.jobs as f64;
-    eprintln!("{} cells: expect about {}", job.cells.len(), rough(expected_s));
+    // The last round of guests takes its time also where some have nothing to do.
+    let expected_s = cell_s * (job.cells.len() as f64 / pool.jobs as f64).ceil();
+    eprintln!("cells: {}; expect about {}", job.cells.len(), rough(expected_s));
     Progress::new(job.cells.len(), expected_s)
 }
 
