@@ -44,12 +44,13 @@ pub trait Work: Sync {
 
 /// Guests that work off the units of a run, several at once.
 #[derive(Debug)]
-pub struct GuestPool<'a> {
+pub struct GuestPool {
     /// Kernel and programs.
-    pub packages: &'a Packages,
+    pub packages: Packages,
     /// joj and libraries.
-    pub contents: &'a Contents,
-    pub qemu: &'a str,
+    pub contents: Contents,
+    /// QEMU's version.
+    pub qemu: String,
     /// At most so many guests at a time.
     pub jobs: usize,
     /// How long a unit may take, in seconds of this machine.
@@ -94,7 +95,7 @@ pub fn exit_code(stop: Option<SessionEnd>) -> Result<ExitCode, SessionError> {
     }
 }
 
-impl GuestPool<'_> {
+impl GuestPool {
     /// Does all batches; `done` is told of each unit. Gives the release of the kernel that ran.
     /// # Errors
     /// [`SessionEnd`]; what `done` was told stands.
@@ -115,10 +116,10 @@ impl GuestPool<'_> {
         let lanes = self.jobs.clamp(1, batches.max(1));
         let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, ShareError>>()?;
         let image = shares[0].beside("image");
-        archive::write(&image, self.contents, self.packages)?;
+        archive::write(&image, &self.contents, &self.packages)?;
         let console = shares[0].beside("console");
         let say = |text: &str| eprintln!("joj lab: {text}");
-        let snapshot = Snapshot::of(&self.machine(&image, &shares[0]), self.qemu, &console, &say)?;
+        let snapshot = Snapshot::of(&self.machine(&image, &shares[0]), &self.qemu, &console, &say)?;
         Ok(OpenPool { pool: self, shares, image, snapshot })
     }
 
@@ -136,7 +137,7 @@ impl GuestPool<'_> {
 /// A pool whose guests can begin.
 #[derive(Debug)]
 pub struct OpenPool<'a> {
-    pool: &'a GuestPool<'a>,
+    pool: &'a GuestPool,
     shares: Vec<HostShare>,
     image: PathBuf,
     snapshot: Snapshot,
@@ -196,7 +197,7 @@ impl OpenPool<'_> {
 
 /// One guest after another.
 struct Lane<'a, W: Work> {
-    pool: &'a GuestPool<'a>,
+    pool: &'a GuestPool,
     work: &'a W,
     share: &'a HostShare,
     machine: Machine,

@@ -37,13 +37,13 @@ pub fn setting<'a>(
 /// The machine of `pool`; the guest tells its kernel later.
 /// # Errors
 /// Where a SQLite build does not say its version.
-pub fn told(pool: &GuestPool<'_>) -> Result<LabMachine, MachineError> {
+pub fn told(pool: &GuestPool) -> Result<LabMachine, MachineError> {
     Ok(LabMachine {
         joj: env!("CARGO_PKG_VERSION").to_owned(),
-        qemu: pool.qemu.to_owned(),
+        qemu: pool.qemu.clone(),
         kernel: pool.packages.release.clone(),
         clock: qemu::CLOCK.to_owned(),
-        sqlite: sqlite_versions(pool.contents)?,
+        sqlite: sqlite_versions(&pool.contents)?,
     })
 }
 

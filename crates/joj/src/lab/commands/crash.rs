@@ -76,7 +76,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
 /// Runs `joj lab crash` for `cells`.
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
-pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Result<ExitCode, LabError> {
+pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool) -> Result<ExitCode, LabError> {
     output_file::check_writable(&options.json)?;
     if let Some(directory) = &options.recordings {
         let directory = directory.join(RECORDINGS_DIRECTORY);
@@ -85,7 +85,7 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Re
     signal::install().map_err(LabError::Signals)?;
     let mut machine = machine::told(pool)?;
     let work =
-        CrashWork { job: job(options, &cells, pool.contents)?, recordings: options.recordings.as_deref() };
+        CrashWork { job: job(options, &cells, &pool.contents)?, recordings: options.recordings.as_deref() };
     let job = &work.job;
     let mut looked: Vec<CellStates> = cells.into_iter().map(unlooked).collect();
     let expected_s = STATE_SECONDS * job.units_max() as f64 / pool.jobs as f64;

@@ -43,7 +43,7 @@ pub struct DiskWork<'a, R, O> {
 /// # Errors
 /// The machine cannot be described; what stops the work is in the outcomes.
 pub fn work_off<W: Work, O>(
-    pool: &GuestPool<'_>,
+    pool: &GuestPool,
     work: &W,
     volumes: &[LabVolume],
     disk: DiskWork<'_, W::Report, O>,

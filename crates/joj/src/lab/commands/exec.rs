@@ -13,7 +13,7 @@ use crate::command_line::wrong_usage;
 use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::host_command::{command, environment};
-use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
@@ -24,7 +24,6 @@ use crate::lab::shipped::devices;
 use crate::lab::work::exec::ExecWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
-use crate::machine::qemu::process;
 use crate::show::lab::exec_table as table;
 
 /// Seconds that a run takes, for the first forecast.
@@ -53,17 +52,9 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
     signal::install().map_err(LabError::Signals)?;
     devices::of(options.device.iter())?;
     let contents = contents(&options.machine, Needed::default())?;
-    let qemu = process::version()?;
-    let packages = packages(&options.machine)?;
-    let pool = GuestPool {
-        packages: &packages,
-        contents: &contents,
-        qemu: &qemu,
-        jobs: jobs(&options.guests),
-        unit_seconds: options.exec_seconds,
-    };
+    let pool = parts::pool(&options.machine, &options.guests, contents, options.exec_seconds)?;
     let job = ExecJob {
-        setting: machine::setting(&contents, options.device.iter(), machine::DEVICE_BYTES)?,
+        setting: machine::setting(&pool.contents, options.device.iter(), machine::DEVICE_BYTES)?,
         volumes,
         command: command(&options.command),
         environment: environment(),
@@ -73,7 +64,7 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
     execute(options, &pool, &ExecWork { job })
 }
 
-fn execute(options: &ExecOptions, pool: &GuestPool<'_>, work: &ExecWork) -> Result<ExitCode, LabError> {
+fn execute(options: &ExecOptions, pool: &GuestPool, work: &ExecWork) -> Result<ExitCode, LabError> {
     let volumes = &work.job.volumes;
     let mut outcome = |index: usize, report: Result<CommandRun, UnitError>, share: &HostShare| {
         outcome(options, work, index, report, share)

@@ -7,11 +7,12 @@ use joj_analysis::lab::cell::{Cell, SyncCall};
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::lab::commands::error::LabError;
-use crate::lab::guest_pool;
+use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
 use crate::lab::image::error::ImageError;
 use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
+use crate::machine::qemu::process;
 
 /// What has to be there; the rest is taken along where it is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,9 +37,19 @@ impl Needed {
     }
 }
 
-/// How many guests there are at a time.
-pub fn jobs(options: &GuestOptions) -> usize {
-    options.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize)
+/// Guests with `contents`, as many at a time as `guests` asks for, each unit within `unit_seconds`.
+/// # Errors
+/// There is no QEMU, or the packages cannot be had.
+pub fn pool(
+    machine: &MachineOptions,
+    guests: &GuestOptions,
+    contents: Contents,
+    unit_seconds: u64,
+) -> Result<GuestPool, LabError> {
+    let qemu = process::version()?;
+    let packages = packages(machine)?;
+    let jobs = guests.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize);
+    Ok(GuestPool { packages, contents, qemu, jobs, unit_seconds })
 }
 
 /// Kernel and programs, fetched where they are not there yet.

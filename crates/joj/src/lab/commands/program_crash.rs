@@ -19,11 +19,11 @@ use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::wrong_usage;
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::host_command::{command, environment, shell_command, whole_path};
-use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::commands::program_crash::recordings::{Recordings, named_state, not_recorded};
 use crate::lab::commands::program_crash::session::CutSession;
 use crate::lab::error::SessionError;
-use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::guest_pool;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{LabVolume, volumes};
 use crate::lab::jobs::program_crash::{CutState, GuestSeconds, ProgramCrashJob};
@@ -33,7 +33,6 @@ use crate::lab::shipped::devices;
 use crate::lab::work::program_crash::ProgramCrashWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
-use crate::machine::qemu::process;
 use crate::show::lab::program_crash as show;
 
 /// Capacity of the device: room for files, and what mkfs.xfs asks for.
@@ -60,16 +59,8 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     signal::install().map_err(LabError::Signals)?;
     devices::of(options.device.iter())?;
     let contents = contents(&options.machine, Needed::default())?;
-    let qemu = process::version()?;
-    let packages = packages(&options.machine)?;
-    let pool = GuestPool {
-        packages: &packages,
-        contents: &contents,
-        qemu: &qemu,
-        jobs: jobs(&options.guests),
-        unit_seconds: options.state_seconds,
-    };
-    let job = job(options, volumes, &contents)?;
+    let pool = parts::pool(&options.machine, &options.guests, contents, options.state_seconds)?;
+    let job = job(options, volumes, &pool.contents)?;
     let machine = machine::told(&pool)?;
     let recordings = Recordings::at(options.recordings.as_deref())?;
     let work = ProgramCrashWork { job, recordings: &recordings.directory };

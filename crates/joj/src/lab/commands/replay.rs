@@ -11,7 +11,7 @@ use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::command_line::replay::ReplayOptions;
 use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::parts::{self, Needed, contents, environment, jobs, packages};
+use crate::lab::commands::parts::{self, Needed, contents, environment};
 use crate::lab::commands::recordings;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
@@ -24,7 +24,6 @@ use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
-use crate::machine::qemu::process;
 use crate::replay::command::bytes_needed;
 use crate::replay::error::ReplayError;
 use crate::show::lab::replay_table as table;
@@ -55,17 +54,10 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
         waldio: options.waldio.clone(),
     };
     let contents = libraries(options, &machine_options)?;
-    let qemu = process::version()?;
-    let packages = packages(&machine_options)?;
-    let pool = GuestPool {
-        packages: &packages,
-        contents: &contents,
-        qemu: &qemu,
-        jobs: jobs(&GuestOptions { jobs: options.emulated.jobs }),
-        unit_seconds: options.emulated.replay_seconds,
-    };
+    let guests = GuestOptions { jobs: options.emulated.jobs };
+    let pool = parts::pool(&machine_options, &guests, contents, options.emulated.replay_seconds)?;
     let setting =
-        machine::setting(&contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
+        machine::setting(&pool.contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
     let job = ReplayJob {
         command: ReplayCommand::Replay,
         arguments: arguments(options, &setting),
@@ -79,7 +71,7 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
 
 fn replay(
     options: &ReplayOptions,
-    pool: &GuestPool<'_>,
+    pool: &GuestPool,
     work: &ReplayWork<'_, Replayed>,
 ) -> Result<ExitCode, LabError> {
     let volumes = &work.job.volumes;

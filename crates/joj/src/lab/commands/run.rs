@@ -18,12 +18,12 @@ use crate::command_line::wrong_usage;
 use crate::lab::commands::crash as crash_states;
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::exec;
-use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::commands::parts::{self, Needed, contents, packages};
 use crate::lab::commands::recordings;
 use crate::lab::commands::report;
 use crate::lab::costs;
 use crate::lab::error::UnitError;
-use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::guest_pool;
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive;
 use crate::lab::job::{HOST_TAG, Job, SHARE_TAG};
@@ -71,16 +71,8 @@ pub fn crash(options: &CrashLabOptions) -> Result<ExitCode, LabError> {
         Ok(cells) => cells,
         Err(what) => return Ok(wrong_usage(&what.to_string())),
     };
-    let qemu = process::version()?;
     let contents = contents(&options.machine, Needed::by(&cells))?;
-    let packages = packages(&options.machine)?;
-    let pool = GuestPool {
-        packages: &packages,
-        contents: &contents,
-        qemu: &qemu,
-        jobs: jobs(&options.guests),
-        unit_seconds: options.crash.state_seconds,
-    };
+    let pool = parts::pool(&options.machine, &options.guests, contents, options.crash.state_seconds)?;
     crash_states::run(&options.crash, cells, &pool)
 }
 
@@ -105,19 +97,11 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         fs::create_dir_all(directory)
             .map_err(|error| LabError::Directory { directory: directory.clone(), error })?;
     }
-    let qemu = process::version()?;
-    let packages = packages(&options.machine)?;
     let contents = contents(&options.machine, Needed::by(&cells))?;
-    let pool = GuestPool {
-        packages: &packages,
-        contents: &contents,
-        qemu: &qemu,
-        jobs: jobs(&options.guests),
-        unit_seconds: options.cell_seconds,
-    };
+    let pool = parts::pool(&options.machine, &options.guests, contents, options.cell_seconds)?;
     let mut machine = machine::told(&pool)?;
     let job = Job {
-        setting: machine::setting(&contents, devices::names(&cells), device_bytes(&cells))?,
+        setting: machine::setting(&pool.contents, devices::names(&cells), device_bytes(&cells))?,
         cells,
         trace: plan.trace || options.traces.is_some(),
         traced_transactions: options.traced_transactions,

@@ -15,7 +15,7 @@ use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::command_line::whatif::WhatifOptions;
 use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::parts::{self, Needed, environment, jobs, packages};
+use crate::lab::commands::parts::{self, Needed, environment};
 use crate::lab::commands::recordings;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
@@ -25,7 +25,6 @@ use crate::lab::jobs::replay::{ReplayCommand, ReplayJob};
 use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
-use crate::machine::qemu::process;
 use crate::replay::command::bytes_before;
 use crate::show::whatif::lab as shown;
 use crate::whatif::command::{self, Forms, Recorded};
@@ -62,18 +61,11 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
     };
     let needed = Needed { sqlite: options.sqlite == "system", ..Needed::default() };
     let contents = parts::with_sqlite(parts::contents(&machine_options, needed)?, &options.sqlite)?;
-    let qemu = process::version()?;
-    let packages = packages(&machine_options)?;
-    let pool = GuestPool {
-        packages: &packages,
-        contents: &contents,
-        qemu: &qemu,
-        jobs: jobs(&GuestOptions { jobs: emulated.jobs }),
-        unit_seconds: emulated.replay_seconds,
-    };
+    let guests = GuestOptions { jobs: emulated.jobs };
+    let pool = parts::pool(&machine_options, &guests, contents, emulated.replay_seconds)?;
     let volumes = volumes(&emulated.devices(), &emulated.filesystems());
     let setting =
-        machine::setting(&contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
+        machine::setting(&pool.contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
     let job = ReplayJob {
         command: ReplayCommand::Whatif,
         arguments: arguments(options, &setting),
@@ -88,7 +80,7 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
 fn measure(
     options: &WhatifOptions,
     recorded: &Recorded,
-    pool: &GuestPool<'_>,
+    pool: &GuestPool,
     work: &ReplayWork<'_, WhatifResult>,
 ) -> Result<ExitCode, LabError> {
     let volumes = &work.job.volumes;
@@ -138,12 +130,7 @@ fn in_short(outcome: &WhatifLabOutcome) -> String {
 }
 
 /// The guest's result with what it does not know: names of this machine, and that its clock is exact.
-fn told(
-    found: WhatifResult,
-    recorded: &Recorded,
-    volume: &LabVolume,
-    pool: &GuestPool<'_>,
-) -> WhatifLabOutcome {
+fn told(found: WhatifResult, recorded: &Recorded, volume: &LabVolume, pool: &GuestPool) -> WhatifLabOutcome {
     let mut result = WhatifResult {
         recording: recorded.name.clone(),
         place: format!("{} on {}", volume.filesystem.word(), volume.device),
