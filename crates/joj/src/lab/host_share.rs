@@ -1,9 +1,11 @@
 //! The directory that host and guest share, seen from the host: gone when the session is over.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -11,10 +13,16 @@ use crate::lab::error::{ShareError, UnitError};
 use crate::lab::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
 use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
 
+/// Begin of the names of these directories.
+const NAME: &str = "joj-lab-";
+/// In each: flock(2) on it while its joj runs. The kernel lets go of it also where a joj is killed.
+const LOCK: &str = "lock";
+
 /// A directory of the host that its guest sees.
 #[derive(Debug)]
 pub struct HostShare {
     path: PathBuf,
+    _lock: File,
 }
 
 impl HostShare {
@@ -22,17 +30,19 @@ impl HostShare {
     /// # Errors
     /// Where there is no room or no permission.
     pub fn create(number: usize) -> Result<HostShare, ShareError> {
-        let path = std::env::temp_dir().join(format!("joj-lab-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("{NAME}{}-{number}", std::process::id()));
         let problem = |error: io::Error| ShareError::Make { path: path.clone(), error };
-        // What a killed joj of the same number left.
+        remove_left(&std::env::temp_dir());
+        // What a killed joj of the same number left, without a lock.
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
             _ => {}
         }
+        let lock = locked(&path).map_err(problem)?;
         for directory in [CELLS_DIRECTORY, TRACES_DIRECTORY, RECORDINGS_DIRECTORY] {
             fs::create_dir_all(path.join("share").join(directory)).map_err(problem)?;
         }
-        Ok(HostShare { path })
+        Ok(HostShare { path, _lock: lock })
     }
 
     /// The shared directory itself.
@@ -96,8 +106,66 @@ impl HostShare {
     }
 }
 
+/// Makes a directory, and its lock. Another joj may take the directory for one that was left, until the lock is there.
+fn locked(directory: &Path) -> io::Result<File> {
+    loop {
+        fs::create_dir_all(directory)?;
+        let file = directory.join(LOCK);
+        let lock = match File::create(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            made => made?,
+        };
+        flock(&lock, FlockOperation::LockExclusive)?;
+        if fs::metadata(&file).is_ok_and(|facts| lock.metadata().is_ok_and(|own| own.ino() == facts.ino())) {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Removes the directories in `place` whose joj was killed.
+fn remove_left(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(NAME);
+        let lock = entry.path().join(LOCK);
+        // Anybody may make a name there: opening a pipe would wait.
+        let is_lock = is_ours && fs::symlink_metadata(&lock).is_ok_and(|facts| facts.is_file());
+        let lock = is_lock.then(|| File::open(&lock).ok()).flatten();
+        if let Some(lock) = lock
+            && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            // Another user's stay.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Drop for HostShare {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_joj_left_is_removed_and_what_one_uses_is_not() {
+        let place = std::env::temp_dir().join(format!("joj-left-{}", std::process::id()));
+        let [used, left, without, other] =
+            ["joj-lab-1-0", "joj-lab-2-0", "joj-lab-3-0", "other"].map(|name| place.join(name));
+        let lock = locked(&used).unwrap();
+        for directory in [&left, &other] {
+            // A killed process's locks go with it.
+            drop(locked(directory).unwrap());
+            fs::write(directory.join("image"), "").unwrap();
+        }
+        fs::create_dir_all(&without).unwrap();
+        remove_left(&place);
+        assert_eq!([&used, &left, &without, &other].map(|one| one.exists()), [true, false, true, true]);
+        drop(lock);
+        remove_left(&place);
+        assert!(!used.exists());
+        fs::remove_dir_all(&place).unwrap();
     }
 }
