@@ -31,6 +31,23 @@ const IN_NO_ORDER: &str = "dd if=/dev/zero of=data bs=4096 count=1 2>/dev/null; 
 const IN_ORDER_CHECK: &str = "test -s mark && test -n \"$(tr -d '\\0' < mark)\" && test -z \"$(tr -d '\\0' < data)\" && \
                               { echo 'a mark without its data'; exit 2; }; exit 0";
 
+/// A file below /tmp, where the guest has files of its own.
+struct Hidden(String);
+
+impl Hidden {
+    fn new() -> Hidden {
+        let name = format!("/tmp/joj-crash-hidden-{}", std::process::id());
+        fs::write(&name, "exit 0\n").expect("a file");
+        Hidden(name)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 fn crash(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_joj")).arg("crash").args(words).output().expect("joj")
 }
@@ -88,13 +105,20 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
     );
     assert_eq!((way.last_line.as_deref(), code), (Some("one"), Some(3)));
     assert_eq!(way.shortest.missing, "nothing", "it had not been written");
+    let again = [&options[..], &["--settle-seconds", "7"]].concat();
     for (wrong, expected) in [
         (format!("1/{}/nothing", way.shortest.at_ns - 20_000_000_000), "goes from"),
         (format!("1/{}/99999:1", way.shortest.at_ns), "cannot be missing"),
     ] {
-        let words = [&options[..], &["--state", &wrong, "--", "sh", "-c", TOO_EARLY]].concat();
+        let words = [&again[..], &["--state", &wrong, "--", "sh", "-c", TOO_EARLY]].concat();
         let (code, said) = told(&crash(&words));
         assert!(said.contains(expected) && code == Some(2), "{wrong}: {code:?}, {said}");
+    }
+    let right = format!("1/{}/{}", way.shortest.at_ns, way.shortest.missing);
+    let of_another = [&again[..], &["--state", &right]].concat();
+    for (more, script) in [(&[][..], RIGHT), (&["--filesystems", "xfs"], TOO_EARLY)] {
+        let (code, said) = told(&crash(&[&of_another, more, &["--", "sh", "-c", script]].concat()));
+        assert!(said.contains("the recording there is of") && code == Some(2), "{code:?}, {said}");
     }
     let state = format!("1/{}/{}", way.shortest.at_ns, way.shortest.missing);
     let again = run(&scratch, &[&options[..], &["--state", &state]].concat(), TOO_EARLY);
@@ -122,6 +146,20 @@ fn a_check_that_fails_without_a_cut_is_told_before_any_state_in_the_lab() {
     let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
     assert!(failure.contains("though nothing was cut") && failure.contains("always wrong"), "{failure}");
     assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
+}
+
+#[test]
+fn a_program_that_fails_before_its_first_line_is_no_answer_in_the_lab() {
+    let scratch = Scratch::new("crash-failed");
+    for (script, expected) in [
+        ("no-such-program", "exit code 127: sh: 1: no-such-program: not found"),
+        ("kill -SEGV $$", "signal 11"),
+    ] {
+        let Some((result, code)) = run(&scratch, &["--check", "true"], script) else { return };
+        let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
+        assert!(failure.contains("before it printed a line") && failure.contains(expected), "{failure}");
+        assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
+    }
 }
 
 /// To commit, SQLite deletes the journal, and does not sync its directory (its manual, `PRAGMA synchronous=EXTRA`); it syncs what it truncates.
@@ -164,7 +202,13 @@ fn what_cannot_be_is_told_before_anything_starts() {
             "has no recording",
         ),
     ];
-    for (words, expected) in cases {
+    let place = Hidden::new();
+    let (hidden, check) = (place.0.as_str(), format!("sh {}", place.0));
+    let of_this_machine: [(&[&str], &str); 2] = [
+        (&["--check", "true", "--", hidden], "PROGRAM names /tmp/"),
+        (&["--check", &check, "--", "true"], "--check names /tmp/"),
+    ];
+    for (words, expected) in cases.into_iter().chain(of_this_machine) {
         let (code, said) = told(&crash(words));
         assert!(said.contains(expected) && code == Some(2), "{words:?}: {code:?}, {said}");
     }

@@ -97,6 +97,24 @@ pub struct ProgramRun {
     pub uncut: Checked,
 }
 
+impl ProgramRun {
+    /// True where it failed by itself before it promised anything: most often it was not found, or could not do its work there.
+    pub fn failed_at_once(&self) -> bool {
+        self.lines == 0 && !self.was_ended && self.exit_code != Some(0)
+    }
+
+    /// How it ended by itself, where it failed: its exit code or signal, and the last line of its standard error.
+    pub fn failure(&self) -> Option<String> {
+        let end = match (self.exit_code, self.signal) {
+            (Some(0), _) => return None,
+            (Some(code), _) => format!("ended with exit code {code}"),
+            (None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
+        };
+        let said = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+        Some(said.map_or(end.clone(), |said| format!("{end}: {said}")))
+    }
+}
+
 /// A state: where the cut was, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramState {
@@ -235,6 +253,28 @@ mod tests {
         let expected = [Finding::Kept, Finding::Lost, Finding::Corrupt].into_iter();
         let expected: Vec<Finding> = expected.chain([Finding::CheckFailed; 3]).collect();
         assert_eq!(codes.map(Finding::of_exit_code).to_vec(), expected);
+    }
+
+    #[test]
+    fn what_fails_before_its_first_line_is_told_from_what_promised_nothing() {
+        let run = |exit_code, signal, was_ended, lines| ProgramRun {
+            exit_code,
+            signal,
+            was_ended,
+            elapsed_ns: 1,
+            lines,
+            stderr: "one\nsh: x: not found\n".to_owned(),
+            uncut: Checked { finding: Finding::Kept, said: String::new() },
+        };
+        let failed = [run(Some(127), None, false, 0), run(None, Some(11), false, 0)];
+        assert!(failed.iter().all(ProgramRun::failed_at_once));
+        let said = failed.map(|run| run.failure().unwrap());
+        assert_eq!(said[0], "ended with exit code 127: sh: x: not found");
+        assert_eq!(said[1], "was ended by signal 11: sh: x: not found");
+        let others =
+            [run(Some(0), None, false, 0), run(Some(1), None, false, 1), run(None, Some(9), true, 0)];
+        assert!(!others.iter().any(ProgramRun::failed_at_once));
+        assert_eq!(others[0].failure(), None);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub mod guest_path {
     pub const HOST: &str = "/host";
     /// What a command of the host's has for its root.
     pub const ROOT: &str = "/root-of-command";
+    /// What the command has there of its own, instead of the host's.
+    pub const OWN: [&str; 3] = ["data", "tmp", "run"];
 }
 
 /// Why a job's device cannot be emulated.

@@ -1,6 +1,8 @@
 //! A command of the host's as a guest is told of it: whole paths, and the environment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::lab::job::guest_path;
 
 /// The command with its program's whole path, where it was given by a path. A link stays one: what a program is called tells some of
 /// them what to do.
@@ -33,6 +35,30 @@ pub fn shell_command(text: &str) -> String {
         .collect()
 }
 
+/// A file of this machine that a guest does not see.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// Its whole path, links followed.
+    pub file: PathBuf,
+    /// The directory in its path that the guest has of its own.
+    pub place: String,
+}
+
+/// The first file of this machine that a command of these words names and its guest does not see. A word that names no file may be one
+/// that the command makes there.
+pub fn hidden(words: &[String]) -> Option<Hidden> {
+    words.iter().find_map(|word| {
+        // The kernel's files are the guest's, and mean the same.
+        let path = Path::new(word).canonicalize().ok().filter(|path| word.contains('/') && path.is_file())?;
+        let place = guest_path::OWN.iter().map(|name| format!("/{name}"));
+        let places: Vec<String> = place.collect();
+        let asked = std::path::absolute(word).ok()?;
+        let within = |path: &Path| places.iter().find(|place| path.starts_with(place)).cloned();
+        let place = within(&asked).or_else(|| within(&path))?;
+        Some(Hidden { file: path, place })
+    })
+}
+
 /// All variables that are text.
 pub fn environment() -> Vec<(String, String)> {
     let all = std::env::vars_os();
@@ -58,6 +84,24 @@ mod tests {
         let here = std::env::current_dir().unwrap().join("tool");
         assert_eq!(words("./tool"), [here.to_str().unwrap(), "./a"]);
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_a_guest_does_not_see_is_told() {
+        let own = format!("/tmp/joj-hidden-{}", std::process::id());
+        std::fs::write(&own, "").unwrap();
+        let link = std::env::current_exe().unwrap().with_extension(format!("link-{}", std::process::id()));
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let hidden =
+            |words: &[&str]| hidden(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let found = hidden(&["sh", &own]);
+        let behind_link = hidden(&[link.to_str().unwrap()]);
+        let seen =
+            hidden(&["/bin/sh", "/proc/self/stat", "/tmp/none-of-this-name", "/tmp", "tmp", "/dev/null"]);
+        std::fs::remove_file(&link).unwrap();
+        std::fs::remove_file(&own).unwrap();
+        assert_eq!(found, Some(Hidden { file: PathBuf::from(&own), place: "/tmp".to_owned() }));
+        assert_eq!((behind_link, seen), (found, None));
     }
 
     #[test]

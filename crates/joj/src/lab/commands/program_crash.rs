@@ -18,9 +18,11 @@ use joj_analysis::lab::program_crash::{
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::wrong_usage;
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::host_command::{command, environment, shell_command, whole_path};
+use crate::lab::commands::host_command::{Hidden, command, environment, hidden, shell_command, whole_path};
 use crate::lab::commands::parts::{self, Needed, contents};
-use crate::lab::commands::program_crash::recordings::{Recordings, named_state, not_recorded};
+use crate::lab::commands::program_crash::recordings::{
+    LoadedRecordings, Recordings, named_state, not_recorded,
+};
 use crate::lab::commands::program_crash::session::CutSession;
 use crate::lab::error::SessionError;
 use crate::lab::guest_pool;
@@ -51,20 +53,24 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     if options.check.as_deref().is_some_and(|check| check.trim().is_empty()) {
         return Ok(wrong_usage("`--check` is empty: everything would be kept"));
     }
-    let state = match asked_state(options, &volumes)? {
-        Ok(state) => state,
-        Err(what) => return Ok(wrong_usage(&what)),
-    };
+    if let Some(what) = hidden_file(options) {
+        return Ok(wrong_usage(&what));
+    }
     output_file::check_writable(&options.json)?;
     signal::install().map_err(LabError::Signals)?;
     devices::of(options.device.iter())?;
     let contents = contents(&options.machine, Needed::default())?;
+    let job = job(options, volumes, &contents)?;
+    let state = match asked_state(options, &job)? {
+        Ok(state) => state,
+        Err(what) => return Ok(wrong_usage(&what)),
+    };
     let pool = parts::pool(&options.machine, &options.guests, contents, options.state_seconds)?;
-    let job = job(options, volumes, &pool.contents)?;
     let machine = machine::told(&pool)?;
     let recordings = Recordings::at(options.recordings.as_deref())?;
     let work = ProgramCrashWork { job, recordings: &recordings.directory };
-    let mut session = CutSession::new(options, work);
+    let loaded = LoadedRecordings::new(&recordings.directory, options.lying);
+    let mut session = CutSession::new(options, work, loaded);
     let mut result = ProgramCrashResult {
         format: PROGRAM_CRASH_FORMAT.to_owned(),
         version: PROGRAM_CRASH_VERSION,
@@ -105,17 +111,35 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     })
 }
 
+/// What of this machine's files the program or a shell's command names, and the guest does not see; and what to do.
+fn hidden_file(options: &ProgramCrashOptions) -> Option<String> {
+    let shells = [("--before", &options.before), ("--check", &options.check)];
+    let in_shell = shells.iter().find_map(|(option, text)| {
+        let words: Vec<String> =
+            text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect();
+        Some((*option, hidden(&words)?))
+    });
+    let (what, Hidden { file, place }) =
+        hidden(&options.command).map(|found| ("PROGRAM", found)).or(in_shell)?;
+    Some(format!(
+        "{what} names {}, which the emulated machine does not see: it has a {place} of its own. Copy what is needed to \
+         a directory outside of {place}, and name that",
+        file.display()
+    ))
+}
+
 /// The state that is to be looked at, if one is; or why there is no such state.
 fn asked_state(
     options: &ProgramCrashOptions,
-    volumes: &[LabVolume],
+    job: &ProgramCrashJob,
 ) -> Result<Result<Option<CutState>, String>, LabError> {
     let (Some(text), Some(directory)) = (&options.state, &options.recordings) else { return Ok(Ok(None)) };
-    let state = match named_state(text, volumes) {
+    let state = match named_state(text, &job.volumes) {
         Ok(state) => state,
         Err(what) => return Ok(Err(what)),
     };
-    let why = not_recorded(&state, directory, options.lying).map_err(SessionError::from)?;
+    let recordings = LoadedRecordings::new(directory, options.lying);
+    let why = not_recorded(&state, &recordings, job).map_err(SessionError::from)?;
     Ok(match why {
         Some(why) => Err(format!("`--state {text}`: {why}; take a state that was named with this DIR")),
         None => Ok(Some(state)),

@@ -112,13 +112,20 @@ pub struct ProgramWritten {
 }
 
 impl KeptRun {
-    /// True where `job` would record the same on volume `number`.
-    pub fn is_of(&self, job: &ProgramCrashJob, number: usize) -> bool {
+    /// What it is of, where `job` would record something else on volume `number`.
+    pub fn other_than(&self, job: &ProgramCrashJob, number: usize) -> Option<String> {
         let KeptRun { volume, command, before, seconds, run: _ } = self;
-        *volume == job.volumes[number]
+        let is_same = *volume == job.volumes[number]
             && *command == job.command
             && *before == job.before
-            && *seconds == job.seconds
+            && *seconds == job.seconds;
+        (!is_same).then(|| {
+            let name = format!("{} on {}", command.join(" "), volume.name());
+            format!(
+                "the recording there is of `{name}`, or was made with another --mount, --before, \
+                 --program-seconds or --settle-seconds"
+            )
+        })
     }
 }
 

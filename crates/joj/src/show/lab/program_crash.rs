@@ -83,18 +83,17 @@ fn table(result: &ProgramCrashResult) -> String {
 
 fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
     let name = name(volume);
-    let end = match (run.was_ended, run.exit_code, run.signal) {
-        (true, ..) => Some(format!(
-            "the program was ended after {}; --program-seconds gives it more time",
-            duration(run.elapsed_ns)
-        )),
-        (_, Some(0), _) => None,
-        (_, Some(code), _) => Some(format!("the program ended with exit code {code}")),
-        (_, None, signal) => Some(format!("signal {} ended the program", signal.unwrap_or(0))),
-    };
-    if let Some(end) = end {
-        let said = run.stderr.lines().last().unwrap_or_default();
-        let _ = writeln!(text, "{name}: {end}{}{said}", if said.is_empty() { "" } else { ": " });
+    if run.failed_at_once() {
+        return;
+    }
+    if run.was_ended {
+        let after = duration(run.elapsed_ns);
+        let _ = writeln!(
+            text,
+            "{name}: the program was ended after {after}; --program-seconds gives it more time"
+        );
+    } else if let Some(end) = run.failure() {
+        let _ = writeln!(text, "{name}: the program {end}");
     }
     if run.lines == 0 {
         let _ = writeln!(

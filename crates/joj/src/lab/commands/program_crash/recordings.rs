@@ -1,7 +1,10 @@
 //! Recordings of `joj crash`: where they are, and the states of them that a user names.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use joj_device::crash::{CrashStates, Cut, Missing};
 
@@ -10,7 +13,9 @@ use crate::lab::error::UnitError;
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
 use crate::lab::job::LabVolume;
-use crate::lab::jobs::program_crash::{CutState, KeptRun, PROGRAM_RECORDING_ENDS, ProgramWritten};
+use crate::lab::jobs::program_crash::{
+    CutState, KeptRun, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramWritten,
+};
 use crate::lab::recorded_log::{
     RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, is_recorded, recording_file,
 };
@@ -75,10 +80,38 @@ pub fn keep(volume: usize, share: &HostShare, recordings: &Path) -> Result<(), U
     Ok(())
 }
 
+/// Recordings of a directory, each read once: a large one takes seconds.
+#[derive(Debug)]
+pub struct LoadedRecordings<'a> {
+    directory: &'a Path,
+    lies: bool,
+    loaded: RefCell<BTreeMap<usize, Rc<RecordedLog<ProgramWritten>>>>,
+}
+
+impl<'a> LoadedRecordings<'a> {
+    /// None of them is read yet; the device lies if `lies`.
+    pub fn new(directory: &'a Path, lies: bool) -> LoadedRecordings<'a> {
+        LoadedRecordings { directory, lies, loaded: RefCell::default() }
+    }
+
+    /// The recording of volume `number`.
+    /// # Errors
+    /// Where it is not whole.
+    pub fn of(&self, number: usize) -> Result<Rc<RecordedLog<ProgramWritten>>, RecordedLogError> {
+        let known = self.loaded.borrow().get(&number).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let recording = Rc::new(load(self.directory, number, self.lies)?);
+        self.loaded.borrow_mut().insert(number, Rc::clone(&recording));
+        Ok(recording)
+    }
+}
+
 /// The recording of volume `number` in `directory`, of a device that lies if it does.
 /// # Errors
 /// Where it is not whole.
-pub fn load(
+fn load(
     directory: &Path,
     number: usize,
     lies: bool,
@@ -130,18 +163,23 @@ pub fn named_state(text: &str, volumes: &[LabVolume]) -> Result<CutState, String
     })
 }
 
-/// Why `state` is none of the recordings in `directory`.
+/// Why `state` is none of the recordings, which are to be those of `job`.
 /// # Errors
 /// The recording cannot be read.
 pub fn not_recorded(
     state: &CutState,
-    directory: &Path,
-    lies: bool,
+    recordings: &LoadedRecordings<'_>,
+    job: &ProgramCrashJob,
 ) -> Result<Option<String>, RecordedLogError> {
+    let directory = recordings.directory;
     if !is_recorded(directory, state.volume) {
         return Ok(Some(format!("{} has no recording of it", directory.display())));
     }
-    let recording = load(directory, state.volume, lies)?;
+    let other = told(directory, state.volume)?.other_than(job, state.volume);
+    if other.is_some() {
+        return Ok(other);
+    }
+    let recording = recordings.of(state.volume)?;
     let ProgramWritten { begin_ns, settled_ns, .. } = recording.written;
     if !(begin_ns..=settled_ns).contains(&state.at_ns) {
         return Ok(Some(format!("the recording there goes from {begin_ns} to {settled_ns}")));

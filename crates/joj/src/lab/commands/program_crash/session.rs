@@ -1,9 +1,10 @@
 //! A run of `joj crash`: the program is recorded, its states are looked at, and of each way to break the shortest state is found.
 
 use std::fs;
+use std::rc::Rc;
 
 use joj_analysis::lab::program_crash::{
-    BrokenStates, Checked, Finding, LeftOut, ProgramState, ProgramVolume, broken,
+    BrokenStates, Checked, Finding, LeftOut, ProgramRun, ProgramState, ProgramVolume, broken,
 };
 use joj_device::crash::Missing;
 use joj_device::crash::moments::Span;
@@ -11,7 +12,7 @@ use joj_device::crash::plan::{Plan, Wanted, plan};
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::lab::commands::program_crash::recordings::{keep, load, told};
+use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, told};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, OpenPool};
 use crate::lab::job::LabVolume;
@@ -32,6 +33,7 @@ const BLOCK_BYTES: u64 = 4096;
 pub struct CutSession<'a> {
     options: &'a ProgramCrashOptions,
     work: ProgramCrashWork<'a>,
+    loaded: LoadedRecordings<'a>,
     /// What came of each filesystem.
     pub found: Vec<ProgramVolume>,
     next_unit: usize,
@@ -41,10 +43,14 @@ pub struct CutSession<'a> {
 
 impl<'a> CutSession<'a> {
     /// Before anything is recorded.
-    pub fn new(options: &'a ProgramCrashOptions, work: ProgramCrashWork<'a>) -> CutSession<'a> {
+    pub fn new(
+        options: &'a ProgramCrashOptions,
+        work: ProgramCrashWork<'a>,
+        loaded: LoadedRecordings<'a>,
+    ) -> CutSession<'a> {
         let found = work.job.volumes.iter().map(unlooked).collect();
         let planned = vec![usize::MAX; work.job.volumes.len()];
-        CutSession { options, work, found, next_unit: 0, planned }
+        CutSession { options, work, loaded, found, next_unit: 0, planned }
     }
 
     /// Records, looks, and finds out which writes it takes. With one state to look at it gives what the check prints.
@@ -91,8 +97,8 @@ impl<'a> CutSession<'a> {
         (begin..self.next_unit).collect()
     }
 
-    fn load(&self, volume: usize) -> Result<RecordedLog<ProgramWritten>, RecordedLogError> {
-        load(self.work.recordings, volume, self.options.lying)
+    fn load(&self, volume: usize) -> Result<Rc<RecordedLog<ProgramWritten>>, RecordedLogError> {
+        self.loaded.of(volume)
     }
 
     fn record(&mut self, pool: &OpenPool<'_>, kernel: &mut String) -> Result<(), SessionEnd> {
@@ -125,26 +131,17 @@ impl<'a> CutSession<'a> {
         for (number, volume) in found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none()) {
             let told = told(recordings, number);
             match told {
-                Ok(told) if told.is_of(&work.job, number) => {
-                    let uncut = &told.run.uncut;
-                    if uncut.finding != Finding::Kept {
-                        // Another check may take these files, and the next one asks it.
-                        let _ = fs::remove_file(recordings.join(recording_file(number, "json")));
-                        volume.failure = Some(format!(
-                            "the check fails though nothing was cut ({}): {}",
-                            uncut.finding.word(),
-                            uncut.said
-                        ));
+                Ok(told) => match told.other_than(&work.job, number) {
+                    Some(other) => volume.failure = Some(format!("{other}; name an empty DIR")),
+                    None => {
+                        volume.failure = why_not_cut(&told.run);
+                        if volume.failure.is_some() {
+                            // Another check may take these files, and a program that was mended leaves others.
+                            let _ = fs::remove_file(recordings.join(recording_file(number, "json")));
+                        }
+                        volume.run = Some(told.run);
                     }
-                    volume.run = Some(told.run);
-                }
-                Ok(told) => {
-                    let other = format!("{} on {}", told.command.join(" "), told.volume.name());
-                    volume.failure = Some(format!(
-                        "the recording there is of `{other}`, or was made with another --before, --program-seconds or \
-                         --settle-seconds; name an empty DIR"
-                    ));
-                }
+                },
                 Err(reason) => volume.failure = Some(reason.to_string()),
             }
         }
@@ -306,6 +303,17 @@ impl<'a> CutSession<'a> {
         let since_start_ns = state.at_ns.saturating_sub(recording.written.begin_ns);
         Ok(BrokenStates { states, shortest: state, since_start_ns, last_line, left_out })
     }
+}
+
+/// Why a program that ran so is not cut, if it is not.
+fn why_not_cut(run: &ProgramRun) -> Option<String> {
+    if run.failed_at_once() {
+        let end = run.failure().unwrap_or_default();
+        return Some(format!("the program failed before it printed a line, and promised nothing: it {end}"));
+    }
+    let uncut = &run.uncut;
+    (uncut.finding != Finding::Kept)
+        .then(|| format!("the check fails though nothing was cut ({}): {}", uncut.finding.word(), uncut.said))
 }
 
 /// Requests from the program's start on.

@@ -25,8 +25,6 @@ use crate::machine::qemu::opened_files::OpenedFiles;
 
 /// What the command sees of the guest instead of the host's.
 const OF_GUEST: [&str; 3] = ["proc", "sys", "dev"];
-/// What it has of its own.
-const OWN: [&str; 3] = ["data", "tmp", "run"];
 /// Memory: the overlay's copies of files in two directories, names of directories in a third.
 const COPIES: &str = "/copies";
 const UPPER: &str = "/copies/upper";
@@ -70,7 +68,7 @@ impl HostFiles {
         guest_kernel::mount_memory(COPIES)?;
         make_directories(&[UPPER, WORK, NAMES])?;
         guest_kernel::mount_overlay(guest_path::HOST, UPPER, WORK, guest_path::ROOT)?;
-        for name in OF_GUEST.iter().chain(&OWN) {
+        for name in OF_GUEST.iter().chain(&guest_path::OWN) {
             let place = below_root(name).to_string_lossy().into_owned();
             make_directories(&[&place])?;
             match OF_GUEST.contains(name) {
