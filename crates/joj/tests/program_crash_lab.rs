@@ -15,6 +15,8 @@ use std::process::{Command, Output};
 use emulated::missing;
 use joj_analysis::lab::crash::{CellStates, CrashResult, CrashVerdict};
 use joj_analysis::lab::program_crash::{Finding, ProgramCrashResult, ProgramVolume};
+use joj_device::request::RequestKind;
+use joj_device::request_log::read_text;
 use replay::{Scratch, told};
 use waldio::skipped;
 
@@ -159,6 +161,28 @@ fn a_program_that_fails_before_its_first_line_is_no_answer_in_the_lab() {
         let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
         assert!(failure.contains("before it printed a line") && failure.contains(expected), "{failure}");
         assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
+    }
+}
+
+/// A cut of the program's first write has to leave what mkfs and mount made: else it would be the filesystem that is cut.
+#[test]
+fn the_last_request_before_the_program_is_a_flush_in_the_lab() {
+    let scratch = Scratch::new("crash-flushed");
+    let recordings = scratch.file("kept");
+    let filesystems = ["ext4", "xfs", "btrfs", "f2fs", "nilfs2"];
+    let list = filesystems.join(",");
+    let kept = recordings.to_str().expect("text");
+    let options = ["--filesystems", &list, "--check", "true", "--states", "1", "--recordings", kept];
+    let Some(_) = run(&scratch, &options, "echo x > file; sync file") else { return };
+    for (number, filesystem) in filesystems.iter().enumerate() {
+        let read = |end| fs::read(recordings.join(format!("recordings/{number:02}.{end}"))).expect("a file");
+        let written: serde_json::Value = serde_json::from_slice(&read("json")).expect("JSON");
+        let begin_ns = written["begin_ns"].as_u64().expect("a time");
+        let requests = read_text(&read("requests")[..]).expect("requests");
+        let before: Vec<_> = requests.iter().filter(|one| one.submitted_ns < begin_ns).collect();
+        assert!(before.iter().all(|one| one.completion.done_ns <= begin_ns), "{filesystem}");
+        let last = before.last().map(|one| one.request.kind);
+        assert_eq!(last, Some(RequestKind::Flush), "{filesystem}, of {}", before.len());
     }
 }
 
