@@ -1,5 +1,5 @@
 #!/bin/sh
-# One of eight ways in which programs change files, with as little synced as some do. Each line printed is a promise.
+# One of nine ways in which programs change files, with as little synced as some do. Each line printed is a promise.
 #
 #   joj crash --filesystems ext4,xfs,btrfs,f2fs,nilfs2 --before 'sh lab/patterns/do.sh before' \
 #       --check 'sh lab/patterns/check.sh NAME' -- sh lab/patterns/do.sh NAME
