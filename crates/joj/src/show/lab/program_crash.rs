@@ -101,7 +101,7 @@ fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
             "{name}: the program printed no line: it promised nothing, and nothing can be lost"
         );
     }
-    if volume.entries == 0 {
+    if volume.entries == 0 && !volume.states.is_empty() {
         let _ = writeln!(text, "{name}: the program wrote nothing to /data");
     }
     if volume.states.len() > 1 {

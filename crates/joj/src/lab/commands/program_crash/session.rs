@@ -1,5 +1,6 @@
 //! A run of `joj crash`: the program is recorded, its states are looked at, and of each way to break the shortest state is found.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::rc::Rc;
 
@@ -189,13 +190,7 @@ impl<'a> CutSession<'a> {
             states.len(),
             (STATE_SECONDS * states.len() as f64 / jobs as f64).ceil()
         );
-        let mut batches: Vec<Vec<usize>> = Vec::new();
-        for number in 0..self.found.len() {
-            let own: Vec<usize> =
-                units.iter().copied().filter(|unit| states[unit - units[0]].0 == number).collect();
-            let parts = jobs.div_ceil(self.found.len()).max(1);
-            batches.extend(own.chunks(own.len().div_ceil(parts).max(1)).map(<[usize]>::to_vec));
-        }
+        let batches = batches(&units, states.iter().map(|(volume, _)| *volume), jobs);
         let mut progress = Progress::new(units.len(), STATE_SECONDS * units.len() as f64 / jobs as f64);
         let found = &mut self.found;
         let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
@@ -257,7 +252,7 @@ impl<'a> CutSession<'a> {
         let which: Vec<usize> = (0..shortest.len()).filter(|one| can_shrink(&&shortest[*one])).collect();
         let units = self.units(which.iter().map(|one| unit(&shortest[*one])));
         if !units.is_empty() {
-            let batches = units.iter().map(|unit| vec![*unit]).collect();
+            let batches = batches(&units, which.iter().map(|one| shortest[*one].0), pool.lanes());
             let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64);
             let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
                 if let Ok(ProgramReport::Shrunk(missing, _)) = report {
@@ -305,6 +300,18 @@ impl<'a> CutSession<'a> {
     }
 }
 
+/// Units of each filesystem in as few batches as keep all guests busy: a guest starts, reads a recording and brings what the check uses
+/// into memory once for each batch.
+fn batches(units: &[usize], volumes: impl Iterator<Item = usize>, lanes: usize) -> Vec<Vec<usize>> {
+    let mut own: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (unit, volume) in units.iter().zip(volumes) {
+        own.entry(volume).or_default().push(*unit);
+    }
+    let parts = lanes.div_ceil(own.len().max(1)).max(1);
+    let parted = |units: &Vec<usize>| units.len().div_ceil(parts).max(1);
+    own.values().flat_map(|units| units.chunks(parted(units)).map(<[usize]>::to_vec)).collect()
+}
+
 /// Why a program that ran so is not cut, if it is not.
 fn why_not_cut(run: &ProgramRun) -> Option<String> {
     if run.failed_at_once() {
@@ -342,5 +349,20 @@ fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String) {
         Ok(ProgramReport::Looked(checked, output)) => (checked, output),
         Ok(_) => ended("its report is another one's".to_owned()),
         Err(reason) => ended(reason.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filesystem_has_one_guest_where_there_are_as_many_filesystems_as_guests() {
+        let units = [10, 11, 12, 13, 14];
+        let volumes = || [0, 0, 3, 0, 3].into_iter();
+        assert_eq!(batches(&units, volumes(), 2), [vec![10, 11, 13], vec![12, 14]]);
+        assert_eq!(batches(&units, volumes(), 1), [vec![10, 11, 13], vec![12, 14]]);
+        assert_eq!(batches(&units, volumes(), 4), [vec![10, 11], vec![13], vec![12], vec![14]]);
+        assert!(batches(&[], std::iter::empty(), 2).is_empty());
     }
 }
