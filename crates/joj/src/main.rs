@@ -17,6 +17,7 @@
 //! command_line   options and help of all of them
 //! workloads      the recordings that joj brings
 //! show           results as people see them: tables, text, pages
+//! trace_tables   analysed traces as tables for a fleet (Parquet)
 //! trace_file     saved traces (Parquet)
 //! machine        everything that touches the machine: system calls, `unsafe`
 //! ```
@@ -37,6 +38,7 @@ mod help;
 mod command_line;
 mod workloads;
 mod show;
+mod trace_tables;
 mod trace_file;
 mod machine;
 

@@ -19,6 +19,7 @@ Examples:
   joj trace --read day.parquet --html day.html            later, without root, on any machine
   joj trace --read day.parquet --export perfetto=day.perfetto-trace
   joj trace --read day.parquet --export runs=requests.csv
+  joj trace --read day.parquet --export parquet=fleet --label device=A1 --label app_version=2.0
   joj trace --read old.blkparse.txt                       traces of blktrace, blkparse and ftrace
   zcat old.blkparse.gz | joj trace --read -
 
@@ -52,6 +53,19 @@ impl BackendChoice {
         }
     }
 }
+
+/// What `--export` writes.
+#[derive(Debug, Clone, Copy)]
+pub enum ExportFormat {
+    /// One file in this format.
+    File(&'static TraceFormat),
+    /// Tables for a fleet, in a directory.
+    Tables,
+}
+
+/// The word of [`ExportFormat::Tables`], and its help.
+const TABLES: (&str, &str) =
+    ("parquet", "DIR/commits and DIR/runs as Parquet for a fleet, a file each (docs/trace_tables.md)");
 
 /// Options of `joj trace`.
 #[derive(Debug, Args)]
@@ -123,7 +137,11 @@ pub struct TraceOptions {
 
     /// Write the trace in another format; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_export, long_help = export_help())]
-    pub export: Vec<(&'static TraceFormat, PathBuf)>,
+    pub export: Vec<(ExportFormat, PathBuf)>,
+
+    /// What the tables of `--export parquet=DIR` say of this trace, for example device=A1 or app_version=2.0; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_label, requires = "export")]
+    pub label: Vec<(String, String)>,
 
     /// The command to trace, behind `--`
     #[arg(last = true, value_name = "COMMAND")]
@@ -144,18 +162,33 @@ pub(super) fn parse_time_ns(text: &str) -> Result<u64, String> {
 }
 
 fn export_help() -> String {
-    let lines = FORMATS.iter().map(|format| format!("\n  {:8}  {}", format.name, format.help));
+    let formats = FORMATS.iter().map(|format| (format.name, format.help)).chain([TABLES]);
+    let lines = formats.map(|(name, help)| format!("\n  {name:8}  {help}"));
     format!("Write the trace in another format; may be repeated:{}", lines.collect::<String>())
 }
 
-fn parse_export(text: &str) -> Result<(&'static TraceFormat, PathBuf), String> {
+fn parse_export(text: &str) -> Result<(ExportFormat, PathBuf), String> {
     let (name, file) =
         text.split_once('=').ok_or("it has no `=`; write FORMAT=FILE, for example csv=events.csv")?;
-    let format = FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let known = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    let of_name =
+        FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name)).map(ExportFormat::File);
+    let tables = || name.eq_ignore_ascii_case(TABLES.0).then_some(ExportFormat::Tables);
+    let format = of_name.or_else(tables).ok_or_else(|| {
+        let known = FORMATS.iter().map(|format| format.name).chain([TABLES.0]).collect::<Vec<_>>().join(", ");
         format!("`{name}` is no format; take one of {known}")
     })?;
     if file.is_empty() { Err("no FILE behind `=`".to_owned()) } else { Ok((format, PathBuf::from(file))) }
+}
+
+/// A label: what the tables of a fleet are grouped by.
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("`{text}` is no label; write KEY=VALUE, for example app_version=2.0");
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    if key.is_empty() || !key.chars().all(is_name) {
+        return Err(format!("`{key}` is no key of a label: take letters, digits and _"));
+    }
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]
@@ -175,9 +208,20 @@ mod tests {
     #[test]
     fn exports_name_their_format_and_file() {
         let (format, file) = parse_export("csv=a=b").unwrap();
-        assert_eq!((format.name, file), ("csv", PathBuf::from("a=b")));
+        assert!(matches!(format, ExportFormat::File(format) if format.name == "csv"));
+        assert_eq!(file, PathBuf::from("a=b"));
+        assert!(matches!(parse_export("parquet=d"), Ok((ExportFormat::Tables, _))));
         assert!(parse_export("csv").unwrap_err().contains("FORMAT=FILE"));
         assert!(parse_export("xml=a").unwrap_err().contains("runs, perfetto"));
         assert!(parse_export("csv=").is_err());
+    }
+
+    #[test]
+    fn labels_have_a_key_and_a_value() {
+        assert_eq!(parse_label("device=A=1"), Ok(("device".to_owned(), "A=1".to_owned())));
+        assert_eq!(parse_label("build="), Ok(("build".to_owned(), String::new())));
+        for wrong in ["", "device", "=A", "a b=c"] {
+            assert!(parse_label(wrong).is_err(), "{wrong}");
+        }
     }
 }

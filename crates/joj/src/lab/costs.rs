@@ -18,7 +18,8 @@ const STEPS_MAX: usize = 1_000_000;
 /// # Errors
 /// Where the trace cannot be read.
 pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, TraceError> {
-    let wanted = AnalysisOptions { skip: 0, steps: STEPS_MAX, exports: &[], save: None, everybody: true };
+    let wanted =
+        AnalysisOptions { skip: 0, steps: STEPS_MAX, exports: &[], labels: &[], save: None, everybody: true };
     let (findings, texts) = saved::read(file, FileTypes::default(), &wanted)?;
     let all: Vec<TransactionRow> =
         findings.transactions.iter().map(|transaction| TransactionRow::of(transaction, &texts)).collect();

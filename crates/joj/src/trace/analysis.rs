@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind};
-use joj_analysis::trace::export::TraceFormat;
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};
 use joj_analysis::trace::points::{PointCollector, Points};
@@ -13,7 +12,7 @@ use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::Texts;
 use joj_analysis::trace::wanted::Wanted;
 
-use crate::command_line::trace::TraceOptions;
+use crate::command_line::trace::{ExportFormat, TraceOptions};
 use crate::trace::error::TraceError;
 use crate::trace::exports::Exports;
 use crate::trace_file::{TraceWriteError, TraceWriter};
@@ -29,7 +28,9 @@ pub struct AnalysisOptions<'a> {
     /// Transactions that are told step by step.
     pub steps: usize,
     /// Files in other formats.
-    pub exports: &'a [(&'static TraceFormat, PathBuf)],
+    pub exports: &'a [(ExportFormat, PathBuf)],
+    /// What tables for a fleet say of this trace.
+    pub labels: &'a [(String, String)],
     /// Where the trace is kept.
     pub save: Option<&'a Path>,
     /// Everybody's calls and commits count, not the command's and its children's alone.
@@ -43,6 +44,7 @@ impl<'a> AnalysisOptions<'a> {
             skip: options.skip,
             steps: options.steps.unwrap_or(TRANSACTIONS_SHOWN),
             exports: &options.export,
+            labels: &options.label,
             save: options.save.as_deref(),
             everybody: options.everybody,
         }
@@ -96,14 +98,15 @@ impl Looks {
     fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
         self.summariser.outcome(outcome, texts);
         self.transactions.outcome(outcome);
-        let of_other = match outcome {
-            Outcome::Sync(sync) => !self.wanted.includes(sync.process),
-            _ => false,
+        let counts = match outcome {
+            Outcome::Sync(sync) => self.wanted.includes(sync.process),
+            Outcome::Transaction(transaction) => self.wanted.includes(transaction.process),
+            _ => true,
         };
-        if !of_other {
+        if counts {
             self.points.outcome(outcome);
         }
-        self.exports.outcome(outcome, texts);
+        self.exports.outcome(outcome, counts, texts);
     }
 }
 
@@ -120,7 +123,7 @@ impl Analysis {
                 .of(Wanted::of(header))
                 .of_command_first(header.command_process.filter(|_| header.command_processes.is_empty())),
             points: PointCollector::default(),
-            exports: Exports::create(wanted.exports, header)?,
+            exports: Exports::create(wanted.exports, wanted.labels, header)?,
         };
         let writer = wanted.save.map(TraceWriter::create).transpose()?;
         Ok(Self {
@@ -210,7 +213,7 @@ impl Analysis {
             let ending = Some(header.ending.clone().unwrap_or_else(without_ending));
             writer.finish(&Header { ending, ..header.clone() })?;
         }
-        self.looks.exports.finish()?;
+        self.looks.exports.finish(header, texts)?;
         Ok(Findings {
             summary: self.looks.summariser.finish(header, texts),
             transactions: self.looks.transactions.finish(),

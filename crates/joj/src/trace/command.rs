@@ -8,7 +8,7 @@ use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::texts::Texts;
 use serde_json::Value;
 
-use crate::command_line::trace::TraceOptions;
+use crate::command_line::trace::{ExportFormat, TraceOptions};
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
@@ -44,7 +44,8 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
         .chain(&options.html)
         .chain(&options.picture)
         .chain(&options.save);
-    let exported = options.export.iter().map(|(_, path)| path);
+    let is_file = |format: &ExportFormat| matches!(format, ExportFormat::File(_));
+    let exported = options.export.iter().filter(|(format, _)| is_file(format)).map(|(_, path)| path);
     // What is read must not be written over.
     output_file::check_apart(&options.read, files.chain(exported))?;
     let types = file_types(options.file_types.as_deref())?;

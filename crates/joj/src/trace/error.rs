@@ -12,6 +12,7 @@ use crate::machine::capture::error::{CaptureError, DiskError};
 use crate::machine::files::output_file::OutputError;
 use crate::machine::proc::watched_command::StartError;
 use crate::trace_file::{TraceReadError, TraceWriteError};
+use crate::trace_tables::TableError;
 
 /// A signal asked joj to end.
 #[derive(Debug, Error)]
@@ -211,6 +212,9 @@ pub enum InputError {
 /// Why a trace cannot be written in another format.
 #[derive(Debug, Error)]
 pub enum ExportError {
+    /// Tables for a fleet cannot be written.
+    #[error(transparent)]
+    Tables(#[from] TableError),
     /// The file cannot be made.
     #[error("cannot create {}: {error}", .path.display())]
     Create {

@@ -10,7 +10,10 @@ use joj_analysis::trace::export::{Exporter, TraceFormat};
 use joj_analysis::trace::header::Header;
 use joj_analysis::trace::texts::Texts;
 
+use crate::command_line::trace::ExportFormat;
 use crate::trace::error::ExportError;
+use crate::trace_tables::facts::Facts;
+use crate::trace_tables::tables::Tables;
 
 struct Export {
     exporter: Box<dyn Exporter>,
@@ -23,6 +26,7 @@ struct Export {
 #[derive(Default)]
 pub struct Exports {
     files: Vec<Export>,
+    tables: Vec<Tables>,
     problem: Option<ExportError>,
 }
 
@@ -54,9 +58,17 @@ impl Exports {
     /// Begins the files.
     /// # Errors
     /// One cannot be made.
-    pub fn create(wanted: &[(&TraceFormat, PathBuf)], header: &Header) -> Result<Self, ExportError> {
+    pub fn create(
+        wanted: &[(ExportFormat, PathBuf)],
+        labels: &[(String, String)],
+        header: &Header,
+    ) -> Result<Self, ExportError> {
         let mut exports = Self::default();
         for (format, path) in wanted {
+            let ExportFormat::File(format) = format else {
+                exports.tables.push(Tables::create(path, Facts::of(header, labels))?);
+                continue;
+            };
             let file = Export::create(format, path, header)
                 .map_err(|error| ExportError::Create { path: path.clone(), error })?;
             exports.files.push(file);
@@ -67,11 +79,17 @@ impl Exports {
     /// An event goes by.
     pub fn event(&mut self, event: &Event, texts: &Texts) {
         self.each(|file| file.exporter.event(event, texts, &mut file.out));
+        self.tables.iter_mut().for_each(|tables| tables.event(event));
     }
 
-    /// Something is complete.
-    pub fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
+    /// Something is complete; `counts`: whether its process is one of those whose calls and commits count.
+    pub fn outcome(&mut self, outcome: &Outcome<'_>, counts: bool, texts: &Texts) {
         self.each(|file| file.exporter.outcome(outcome, texts, &mut file.out));
+        if self.problem.is_none() {
+            let written =
+                self.tables.iter_mut().try_for_each(|tables| tables.outcome(outcome, counts, texts));
+            self.problem = written.err().map(ExportError::Tables);
+        }
     }
 
     fn each(&mut self, mut write: impl FnMut(&mut Export) -> io::Result<()>) {
@@ -89,8 +107,14 @@ impl Exports {
     /// The trace is over.
     /// # Errors
     /// A file could not be written; then all of them are removed.
-    pub fn finish(mut self) -> Result<(), ExportError> {
+    pub fn finish(mut self, header: &Header, texts: &Texts) -> Result<(), ExportError> {
         self.each(Export::finish);
+        if self.problem.is_none() {
+            let lost = header.ending.as_ref().map(|ending| ending.lost);
+            let mut tables = std::mem::take(&mut self.tables).into_iter();
+            let finished = tables.try_for_each(|tables| tables.finish(lost, texts));
+            self.problem = finished.err().map(ExportError::Tables);
+        }
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }

@@ -23,6 +23,7 @@ mod checksum;
 mod schema;
 mod error;
 
+pub use checksum::{Checked, Checksum};
 pub use error::{TraceReadError, TraceWriteError};
 pub use reader::TraceReader;
-pub use writer::TraceWriter;
+pub use writer::{Checksums, TraceWriter};
