@@ -7,6 +7,7 @@
 //! export        traces for other programs, a file for each format
 //! steps         one transaction at a time: which call made which requests
 //! summary       a trace in numbers: everything the papers ask of one
+//! fleet         a fleet that nobody captured, and what a report of it must say
 //! attribution   which file, commit and cause each request has
 //! histogram     percentiles in constant memory;  file_type: what a file is for, by its name
 //! import        traces of other programs, a file for each
@@ -22,6 +23,7 @@ pub mod points;
 pub mod export;
 pub mod steps;
 pub mod summary;
+pub mod fleet;
 pub mod attribution;
 pub mod histogram;
 pub mod file_type;

@@ -352,7 +352,26 @@ pub struct TraceGenerateOptions {
     #[arg(long)]
     pub read: bool,
     /// The trace to write
-    pub file: PathBuf,
+    #[arg(required_unless_present = "fleet")]
+    pub file: Option<PathBuf>,
+    /// Make the tables of so many traces of a fleet instead, with answers.json beside them (docs/trace_tables.md)
+    #[arg(long, value_name = "N", requires = "out", conflicts_with_all = ["file", "events", "read"])]
+    pub fleet: Option<u64>,
+    /// The directory of the fleet
+    #[arg(long, value_name = "DIR", requires = "fleet")]
+    pub out: Option<PathBuf>,
+    /// Another number makes another fleet
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "fleet")]
+    pub seed: u64,
+    /// Commits of each trace
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "fleet")]
+    pub commits: u64,
+    /// By how much version 2.0 writes more, and its flushes take longer; 1 for no difference
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.25, requires = "fleet")]
+    pub regression: f64,
+    /// Damage one file of so many traces
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "fleet")]
+    pub damaged: u64,
 }
 
 /// What a command line lacks that only its command can tell; the exit code for it, which is clap's own.

@@ -5,17 +5,22 @@ use std::process::ExitCode;
 use joj_analysis::trace::generate;
 use joj_analysis::trace::header::{Ending, Header};
 
-use crate::command_line::TraceGenerateOptions;
+use crate::command_line::{TraceGenerateOptions, wrong_usage};
 use crate::machine::proc::usage::Usage;
 use crate::trace::error::TraceError;
+use crate::trace::generate_fleet;
 use crate::trace_file::{TraceReader, TraceWriter};
 
 /// Writes the trace, and reads it back where that is asked for.
 /// # Errors
 /// Where the file cannot be written or read.
 pub fn run(options: &TraceGenerateOptions) -> Result<ExitCode, TraceError> {
+    if let (Some(traces), Some(directory)) = (options.fleet, &options.out) {
+        return generate_fleet::run(traces, directory, options);
+    }
+    let Some(file) = &options.file else { return Ok(wrong_usage("no FILE to write, and no `--fleet`")) };
     let begin = Usage::now();
-    let mut writer = TraceWriter::create(&options.file)?;
+    let mut writer = TraceWriter::create(file)?;
     let mut ended_ns = 0;
     generate::generate(options.events, &mut |event, texts| {
         ended_ns = event.time_ns;
@@ -26,7 +31,7 @@ pub fn run(options: &TraceGenerateOptions) -> Result<ExitCode, TraceError> {
     report("wrote", events, &begin);
     if options.read {
         let begin = Usage::now();
-        let mut reader = TraceReader::open(&options.file)?;
+        let mut reader = TraceReader::open(file)?;
         let (mut events, mut bytes) = (0, 0u64);
         reader.for_each(&mut |event, _| {
             events += 1;

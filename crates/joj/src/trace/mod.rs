@@ -6,6 +6,7 @@
 //! command          from the options to the exit code
 //! header_command   `joj trace-header`: what a trace would say of this machine
 //! generate         `joj trace-generate`: a trace of any length, without a capture
+//! generate_fleet   the tables of a fleet of such traces, and what they must say
 //! transactions     transactions as JSON: what each cost
 //! live             a capture from its start to its findings
 //! saved            a saved trace, of joj or of another program
@@ -19,6 +20,7 @@
 pub mod command;
 pub mod header_command;
 pub mod generate;
+mod generate_fleet;
 pub mod transactions;
 pub mod live;
 pub mod saved;
