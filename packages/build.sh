@@ -40,6 +40,7 @@ for index in "${!libraries[@]}"; do
     packages/python/build_wheel.py "${libraries[index]}" "$directory"
     packages/system/build_archives.py waldio "$directory" "${libraries[index]}" "${preloads[index]}"
 done
+python/build_wheel.py "$directory"
 packages/npm/build_npm.py "$directory" "${libraries[@]}"
 packages/go/build_module.sh "$directory/go" "${libraries[@]}"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)

@@ -141,6 +141,7 @@ test)
     suite sql sql/run.sh
     suite debug packages/test_separate_debug.sh
     suite wheel packages/python/test_wheel.py
+    suite fleet python/tests/test_fleet.py
     suite preload packages/preload/test_preload.py
     suite npm packages/npm/test_npm.py test
     suite archives packages/system/test_archives.py test

@@ -1,0 +1,87 @@
+"""`python -m joj`: answers on the command line."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from joj.engines import ENGINES
+from joj.errors import JojError
+from joj.version import VERSION
+
+EXAMPLES = """
+examples:
+  python3 -m joj fleet report DIR
+  python3 -m joj fleet report DIR --group-by device,app_version --html fleet.html
+  python3 -m joj fleet report DIR --compare app_version=1.0,2.0 --json -
+  python3 -m joj fleet report DIR --engine spark --master 'local[2]'
+
+The exit code is 0, 1 where there is no answer, 2 for a wrong command line.
+"""
+
+
+def _comparison(text: str) -> tuple[str, str, str]:
+    key, _, values = text.partition("=")
+    before, _, after = values.partition(",")
+    if not (key and before and after):
+        raise argparse.ArgumentTypeError(f"`{text}` is no comparison; write KEY=BEFORE,AFTER")
+    return key, before, after
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m joj", description="Answers from what joj writes")
+    parser.add_argument("--version", action="version", version=VERSION)
+    fleet = parser.add_subparsers(required=True).add_parser("fleet", help="many traces together")
+    report = fleet.add_subparsers(required=True).add_parser(
+        "report", help="all answers", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    report.add_argument("directory", metavar="DIR", help="below it lie tables of `joj trace --export parquet=DIR`")
+    report.add_argument("--engine", choices=ENGINES, default="duckdb", help="what computes (default: duckdb)")
+    report.add_argument("--group-by", default="device", metavar="KEYS", help="columns and labels, with commas between")
+    report.add_argument("--compare", type=_comparison, metavar="KEY=BEFORE,AFTER", help="two versions, by pairs of devices")
+    report.add_argument("--html", type=Path, metavar="FILE", help="write a page")
+    report.add_argument("--json", type=Path, metavar="FILE", help="write JSON; - for standard output, without the text")
+    report.add_argument("--check", choices=("full", "footer"), default="full", help="read all bytes of each file, or its end")
+    report.add_argument("--memory", metavar="SIZE", help="of DuckDB, for example 2GB")
+    report.add_argument("--threads", type=int, metavar="N", help="of DuckDB")
+    report.add_argument("--master", metavar="URL", help="of Spark, for example local[2]")
+    return parser
+
+
+def _report(options: argparse.Namespace) -> None:
+    # Here: --help needs none of it.
+    from joj import page, report, text
+    from joj.fleet import load
+
+    engine = {"memory": options.memory, "threads": options.threads, "master": options.master}
+    fleet = load(options.directory, options.engine, options.check, **engine)
+    keys = [key.strip() for key in options.group_by.split(",") if key.strip()]
+    made = report.make(fleet, options.engine, keys, options.compare)
+    if options.html:
+        options.html.write_text(page.page(made), encoding="utf-8")
+    is_standard = options.json == Path("-")
+    if options.json:
+        told = json.dumps(made.as_json(), indent=2) + "\n"
+        sys.stdout.write(told) if is_standard else options.json.write_text(told, encoding="utf-8")
+    if is_standard:
+        sys.stderr.write(text.problems(made))
+    else:
+        sys.stdout.write(text.show(made))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        _report(options)
+    except JojError as error:
+        print(f"joj: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"joj: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
