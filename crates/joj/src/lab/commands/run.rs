@@ -23,7 +23,7 @@ use crate::lab::commands::recordings;
 use crate::lab::commands::report;
 use crate::lab::costs;
 use crate::lab::error::UnitError;
-use crate::lab::guest_pool;
+use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive;
 use crate::lab::job::{HOST_TAG, Job, SHARE_TAG};
@@ -147,7 +147,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
 }
 
 /// Says how long the cells take.
-fn announce(job: &Job, pool: &GuestPool<'_>) -> Progress {
+fn announce(job: &Job, pool: &GuestPool) -> Progress {
     let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
     // The last round of guests takes its time also where some have nothing to do.
     let expected_s = cell_s * (job.cells.len() as f64 / pool.jobs as f64).ceil();
