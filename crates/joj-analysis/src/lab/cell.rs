@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::io::job::{IoJob, IoKey};
 use crate::bench::io::way::SyncWay;
-use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Word, Workload, parsed_as_words};
+use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Word, Workload, parsed_as_words, words};
 use crate::filesystem::Filesystem;
 
 /// What a filesystem is made or mounted with, beyond its defaults and `noatime`.
@@ -136,6 +136,23 @@ impl Word for CellOrder {
     }
 }
 
+words! {
+    /// What keeps the rows of a cell.
+    pub enum Store: "store" {
+        /// SQLite.
+        Sqlite = "sqlite",
+        /// A model of what LS-MVBT writes (FAST'14): pages of a multi-version B-tree, and one flush a transaction. No SQLite.
+        Lsmvbt = "lsmvbt",
+    }
+}
+
+impl Store {
+    /// True where nothing else is asked for.
+    pub fn is_sqlite(&self) -> bool {
+        *self == Self::Sqlite
+    }
+}
+
 /// Bytes of a write without SQLite.
 const WRITE_BYTES: u64 = 4096;
 /// MiB of the file that writes without SQLite are made in: as Mobibench has it.
@@ -248,6 +265,9 @@ pub struct Cell {
     /// The device of an external journal; none for a journal inside.
     pub journal_device: Option<String>,
     pub task: Task,
+    /// Who keeps the rows that a task of SQLite's changes; results had SQLite alone at first.
+    #[serde(default = "sqlite", skip_serializing_if = "Store::is_sqlite")]
+    pub store: Store,
     /// Journal mode, or waldio. Without meaning, and `off`, where the task is not SQLite's. `side` in files of version 1.
     #[serde(alias = "side")]
     pub mode: JournalMode,
@@ -295,6 +315,11 @@ pub struct Cell {
     pub recorder: Recorder,
 }
 
+/// Of a cell that says nothing of its store.
+fn sqlite() -> Store {
+    Store::Sqlite
+}
+
 /// Of a cell that says nothing of directories.
 fn synced() -> bool {
     true
@@ -334,7 +359,9 @@ impl fmt::Display for Cell {
         if self.file_mib != FILE_MIB {
             write!(formatter, " in {} MiB", self.file_mib)?;
         }
-        if self.task.workload().is_some() {
+        if !self.store.is_sqlite() {
+            write!(formatter, " {}", self.store.word().to_uppercase())?;
+        } else if self.task.workload().is_some() {
             write!(formatter, " {}", self.mode.word().to_uppercase())?;
             if self.batch_atomic {
                 write!(formatter, " batch_atomic")?;

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
+use crate::lab::cell::{
+    Cell, CellOrder, FILE_MIB, Feature, PROBE_FILLED_MIB, Recorder, Store, SyncCall, Task,
+};
 
 /// Most threads of a cell.
 pub const THREADS_MAX: u32 = 64;
@@ -25,6 +27,8 @@ pub struct Matrix {
     /// Devices of external journals; an empty name is a journal inside.
     pub journal_device: Vec<String>,
     pub task: Vec<Task>,
+    /// Who keeps the rows of a task of SQLite's.
+    pub store: Vec<Store>,
     /// Journal modes; `side` in files of version 1.
     #[serde(alias = "side")]
     pub mode: Vec<JournalMode>,
@@ -67,6 +71,7 @@ impl Default for Matrix {
             feature: vec![Feature::None],
             journal_device: vec![String::new()],
             task: vec![Task::Insert],
+            store: vec![Store::Sqlite],
             mode: vec![JournalMode::Off],
             synchronous: vec![Synchronous::Full],
             sync_call: vec![SyncCall::Fdatasync],
@@ -114,6 +119,11 @@ impl Matrix {
             if let Some(wrong) = values.iter().find(|value| !(1..=most).contains(*value)) {
                 return Err(format!("{axis} = {wrong}; give 1 to {most}"));
             }
+        }
+        if self.store.is_empty()
+            || (self.store.contains(&Store::Lsmvbt) && self.threads.iter().any(|count| *count > 1))
+        {
+            return Err("store names sqlite or lsmvbt, and lsmvbt has one thread".to_owned());
         }
         self.check_recordings()?;
         self.check_ranges()?;
@@ -183,6 +193,7 @@ impl Matrix {
             device: device.to_owned(),
             journal_device: (!journal_device.is_empty()).then(|| journal_device.to_owned()),
             task,
+            store: Store::Sqlite,
             mode: JournalMode::Off,
             synchronous: Synchronous::Full,
             sync_call: SyncCall::Fdatasync,
@@ -221,6 +232,12 @@ impl Matrix {
             }
             if cell.task.workload().is_none() {
                 self.recorders(&cell, found);
+                continue;
+            }
+            if self.store.contains(&Store::Lsmvbt) {
+                self.recorders(&Cell { store: Store::Lsmvbt, ..cell.clone() }, found);
+            }
+            if !self.store.contains(&Store::Sqlite) {
                 continue;
             }
             for schema in &self.schema {

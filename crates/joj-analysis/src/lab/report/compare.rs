@@ -1,7 +1,7 @@
 //! Each value of the papers beside the lab's.
 
 use crate::bench::key::JournalMode;
-use crate::lab::cell::Cell;
+use crate::lab::cell::{Cell, Store};
 use crate::lab::report::facts::CellFacts;
 use crate::lab::report::metric::Metric;
 use crate::lab::report::order;
@@ -73,6 +73,7 @@ pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceVa
 /// Who decides what is written in a cell.
 fn writer(cell: &Cell) -> Cause {
     match (cell.task.workload(), cell.mode) {
+        _ if cell.store == Store::Lsmvbt => Cause::Model,
         (None, _) => Cause::Kernel,
         (Some(_), JournalMode::Waldio | JournalMode::Bounded) => Cause::Waldio,
         (Some(_), _) => Cause::Software,
@@ -286,9 +287,10 @@ mod tests {
     fn who_writes_depends_on_the_cell() {
         use crate::lab::cell::Task;
         let raw = Cell { task: Task::Append, ..sample::cell(JournalMode::Off) };
-        let causes = [raw, sample::cell(JournalMode::Wal), sample::cell(JournalMode::Waldio)]
+        let model = Cell { store: Store::Lsmvbt, ..sample::cell(JournalMode::Off) };
+        let causes = [raw, sample::cell(JournalMode::Wal), sample::cell(JournalMode::Waldio), model]
             .map(|cell| writer(&cell));
-        assert_eq!(causes, [Cause::Kernel, Cause::Software, Cause::Waldio]);
+        assert_eq!(causes, [Cause::Kernel, Cause::Software, Cause::Waldio, Cause::Model]);
     }
 
     #[test]

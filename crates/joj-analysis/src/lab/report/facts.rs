@@ -101,7 +101,7 @@ pub(in crate::lab) mod sample {
     use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
     use crate::bench::run::{DeviceDelta, Latency, Run};
     use crate::filesystem::Filesystem;
-    use crate::lab::cell::{Cell, CellOrder, Feature, Recorder, SyncCall, Task};
+    use crate::lab::cell::{Cell, CellOrder, Feature, Recorder, Store, SyncCall, Task};
     use crate::lab::result::{
         CellMeasurement, CellOutcome, CellResult, Costs, LabMachine, LabResult, RESULT_FORMAT, RESULT_VERSION,
     };
@@ -114,6 +114,7 @@ pub(in crate::lab) mod sample {
             device: "ram".to_owned(),
             journal_device: None,
             task: Task::Insert,
+            store: Store::Sqlite,
             mode,
             synchronous: Synchronous::Full,
             sync_call: SyncCall::Fdatasync,

@@ -129,6 +129,8 @@ pub enum Cause {
     Kernel,
     /// Another amount is written: waldio is not the paper's WALDIO.
     Waldio,
+    /// Another amount is written: what stands in the paper's place is a model of it.
+    Model,
     /// The emulated processor's time.
     Processor,
     /// The device's description.
@@ -144,6 +146,7 @@ impl Cause {
             Self::Software => "newer kernel and SQLite",
             Self::Kernel => "newer kernel",
             Self::Waldio => "waldio, not the paper's WALDIO",
+            Self::Model => "a model, not the paper's program",
             Self::Processor => "emulated processor",
             Self::DeviceModel => "device model",
             Self::Quotient => "what the two cost here",

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, SyncCall, Task};
+use crate::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, Store, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
 /// writes, directory syncs, waldio's options, threads, size of the file, recording, range, `compat`, order and recorder must be the ordinary
@@ -57,6 +57,9 @@ pub struct Selector {
     /// Transactions that the clock covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
+    /// Who keeps the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<Store>,
     /// The name of the recording that is replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
@@ -101,6 +104,7 @@ impl Selector {
             threads: own.threads.or(general.threads),
             file_mib: own.file_mib.or(general.file_mib),
             transactions: own.transactions.or(general.transactions),
+            store: own.store.or(general.store),
             recording: own.recording.or(general.recording),
             range_mib: own.range_mib.or(general.range_mib),
             compat: own.compat.or(general.compat),
@@ -128,6 +132,7 @@ impl Selector {
             && cell.threads == self.threads.unwrap_or(1)
             && cell.file_mib == self.file_mib.unwrap_or(FILE_MIB)
             && is(self.transactions.as_ref(), &cell.transactions)
+            && cell.store == self.store.unwrap_or(Store::Sqlite)
             && self.recording == cell.recording
             && self.range_mib == cell.range_mib
             && cell.compat == self.compat.unwrap_or(false)
@@ -178,6 +183,7 @@ mod tests {
             Cell { compat: true, ..ordinary.clone() },
             Cell { order: CellOrder::Dependent, ..ordinary.clone() },
             Cell { recorder: Recorder::Bpf, ..ordinary.clone() },
+            Cell { store: Store::Lsmvbt, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));

@@ -12,6 +12,7 @@
 //! file_run             a run of block writes: write() + fsync()
 //! pattern_run          a run of one log pattern, without SQLite
 //! limit_run            the disk without SQLite: a guess before the plan, the limit beside its rows
+//! lsmvbt               a run of a model of LS-MVBT, without SQLite
 //! database_run         a run of one writer: prepare, measure, verify
 //! crash                `joj lab crash`: who commits what is to be cut, and who judges what a cut left
 //! libraries            SQLite and the extension, loaded and asked
@@ -30,6 +31,7 @@ pub mod io_run;
 pub mod file_run;
 pub mod pattern_run;
 pub mod limit_run;
+pub mod lsmvbt;
 pub mod database_run;
 pub mod crash;
 pub mod libraries;

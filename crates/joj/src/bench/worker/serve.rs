@@ -15,6 +15,7 @@ use crate::bench::worker::initialisation_run::InitialisationTask;
 use crate::bench::worker::io_run::IoTask;
 use crate::bench::worker::libraries::{DescribeTask, OptionsTask};
 use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
+use crate::bench::worker::lsmvbt::run::LsmvbtTask;
 use crate::bench::worker::many_writers::run::ContendedTask;
 use crate::bench::worker::many_writers::writers::WriteTask;
 use crate::bench::worker::mobibench::run::{MobibenchSyncTask, MobibenchTask};
@@ -57,7 +58,7 @@ enum AnswerWay {
 }
 
 /// What a worker can do, by the tasks' names.
-const TASKS: [(&str, Doing); 17] = [
+const TASKS: [(&str, Doing); 18] = [
     doing::<DescribeTask>(),
     doing::<OptionsTask>(),
     doing::<CalibrationTask>(),
@@ -69,6 +70,7 @@ const TASKS: [(&str, Doing); 17] = [
     doing::<PatternTask>(),
     doing::<FileTask>(),
     doing::<IoTask>(),
+    doing::<LsmvbtTask>(),
     doing::<MobibenchTask>(),
     doing::<MobibenchSyncTask>(),
     doing::<PageTransactionsTask>(),

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::{JournalMode, LogState, Schema};
-use joj_analysis::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, Store, SyncCall, Task};
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
 };
@@ -53,6 +53,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
         device: options.device.clone(),
         journal_device: None,
         task: Task::Insert,
+        store: Store::Sqlite,
         mode: *mode,
         synchronous: *synchronous,
         sync_call: SyncCall::Fdatasync,

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use joj_analysis::bench::key::{RowKey, Synchronous, Word};
 use joj_analysis::bench::many_writers::{ContendedKey, WriterKind};
 use joj_analysis::bench::run::{Run, quantiles};
-use joj_analysis::lab::cell::{Cell, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, PROBE_FILLED_MIB, Recorder, Store, SyncCall, Task};
 use joj_analysis::lab::result::CellMeasurement;
 
 use crate::bench::ask::{Asker, Stop, exchange};
@@ -16,6 +16,7 @@ use crate::bench::worker::database_run::RowTask;
 use crate::bench::worker::file_run::{FilePattern, FileTask};
 use crate::bench::worker::io_run::{FILE, IoTask};
 use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::lsmvbt::run::LsmvbtTask;
 use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::task::Measured;
 use crate::lab::guest::error::{GuestError, cannot};
@@ -121,6 +122,11 @@ impl<'job> Measurer<'job> {
             };
             return Ok(exchange(&task, send)?);
         };
+        if cell.store == Store::Lsmvbt {
+            let (transactions, full_sync) = (cell.transactions, cell.sync_call == SyncCall::Fsync);
+            let task = LsmvbtTask { directory, workload, transactions, full_sync, sources };
+            return Ok(exchange(&task, send)?);
+        }
         let library = if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned();
         if cell.threads > 1 {
             let key = ContendedKey {

@@ -1,0 +1,130 @@
+//! One run of transactions of the tree, in the worker.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use joj_analysis::bench::key::Workload;
+use serde::{Deserialize, Serialize};
+
+use super::page::PAGE_BYTES;
+use super::tree::{Tree, rows};
+use crate::bench::worker::stopwatch::Stopwatch;
+use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
+use crate::bench::worker::workload;
+use crate::machine::files::counters::Sources;
+use crate::machine::proc::clock::now_ns;
+
+/// Change rows of a multi-version B-tree, a transaction each, as `joj bench` changes those of SQLite.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LsmvbtTask {
+    /// An empty directory.
+    pub directory: String,
+    /// What each transaction does; an insert, an update or a delete.
+    pub workload: Workload,
+    /// How many.
+    pub transactions: u64,
+    /// fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
+impl Task for LsmvbtTask {
+    const NAME: &'static str = "lsmvbt";
+    type Answer = Measured;
+    fn run(&self) -> Reply<Self> {
+        let versions = workload::rows_before(self.workload, self.transactions) + self.transactions;
+        if versions > Tree::VERSIONS {
+            return Err(Refusal::new(format!(
+                "LS-MVBT has {} versions, and this takes {versions}; give fewer transactions",
+                Tree::VERSIONS
+            )));
+        }
+        let directory = Path::new(&self.directory);
+        measure(directory, self).map_err(|error| Refusal::of_write(directory, &error))
+    }
+}
+
+fn measure(directory: &Path, task: &LsmvbtTask) -> io::Result<Measured> {
+    let path = directory.join("bench.mvbt");
+    let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let mut tree = Tree::new();
+    let rows_before = workload::rows_before(task.workload, task.transactions);
+    for key in 1..=rows_before {
+        tree.begin();
+        tree.put(key, workload::value("initial", key).as_bytes());
+    }
+    write(&file, &tree.commit())?;
+    file.sync_all()?;
+    File::open(directory)?.sync_all()?;
+    let ids = workload::ids(task.workload, rows_before, task.transactions);
+    let mut latencies_ns = Vec::with_capacity(ids.len());
+    let start = Stopwatch::now(&task.sources);
+    for (serial, id) in (0..).zip(&ids) {
+        let began_ns = now_ns();
+        tree.begin();
+        match task.workload {
+            Workload::Update => tree.put(*id, workload::value("update", serial).as_bytes()),
+            Workload::Delete => drop(tree.delete(*id)),
+            _ => tree.put(serial + 1, workload::value("insert", serial).as_bytes()),
+        }
+        write(&file, &tree.commit())?;
+        if task.full_sync { file.sync_all() } else { file.sync_data() }?;
+        latencies_ns.push(now_ns() - began_ns);
+    }
+    let mut measured = start.finish(&task.sources, latencies_ns);
+    measured.run.failure = wrong(&fs::read(path)?, task, &ids);
+    Ok(measured)
+}
+
+fn write(file: &File, pages: &[(u32, Vec<u8>)]) -> io::Result<()> {
+    pages
+        .iter()
+        .try_for_each(|(number, bytes)| file.write_all_at(bytes, u64::from(*number) * PAGE_BYTES as u64))
+}
+
+/// What is wrong with the file, if anything.
+fn wrong(file: &[u8], task: &LsmvbtTask, ids: &[u64]) -> Option<String> {
+    let found = match rows(file) {
+        Ok(found) => found,
+        Err(reason) => return Some(reason),
+    };
+    let expected = workload::rows_after(task.workload, task.transactions);
+    if found.len() as u64 != expected {
+        return Some(format!("it has {} rows, and {expected} were committed", found.len()));
+    }
+    let changed = found.values().filter(|text| text.starts_with(b"update")).count();
+    let touched = ids.iter().collect::<HashSet<_>>().len();
+    let is_wrong = task.workload == Workload::Update && changed != touched;
+    is_wrong.then(|| format!("it has {changed} new values, and {touched} were committed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(directory: &Path, workload: Workload, transactions: u64) -> LsmvbtTask {
+        let directory = directory.display().to_string();
+        LsmvbtTask { directory, workload, transactions, full_sync: false, sources: Sources::default() }
+    }
+
+    #[test]
+    fn each_workload_ends_with_the_rows_that_it_committed() {
+        let directory = std::env::temp_dir().join(format!("joj-lsmvbt-{}", std::process::id()));
+        for workload in [Workload::Insert, Workload::Update, Workload::Delete] {
+            fs::create_dir_all(&directory).unwrap();
+            let task = task(&directory, workload, 400);
+            let measured = task.run().unwrap();
+            assert_eq!((measured.run.failure.as_deref(), measured.latencies_ns.len()), (None, 400));
+            let file = fs::read(directory.join("bench.mvbt")).unwrap();
+            let ids = workload::ids(workload, 400, 400);
+            assert!(wrong(&file[..PAGE_BYTES], &task, &ids).is_some(), "what is cut off is missed");
+            fs::remove_dir_all(&directory).unwrap();
+        }
+        let refused = task(&directory, Workload::Insert, 70_000).run().unwrap_err();
+        assert!(refused.message.contains("65534 versions"), "{}", refused.message);
+    }
+}
