@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use joj_analysis::bench::key::{RowKey, Synchronous, Word};
+use joj_analysis::bench::key::{RowKey, Synchronous, Word, Workload};
 use joj_analysis::bench::many_writers::{ContendedKey, WriterKind};
 use joj_analysis::bench::run::{Run, quantiles};
 use joj_analysis::lab::cell::{Cell, PROBE_FILLED_MIB, Recorder, Store, SyncCall, Task};
@@ -123,9 +123,7 @@ impl<'job> Measurer<'job> {
             return Ok(exchange(&task, send)?);
         };
         if cell.store == Store::Lsmvbt {
-            let (transactions, full_sync) = (cell.transactions, cell.sync_call == SyncCall::Fsync);
-            let task = LsmvbtTask { directory, workload, transactions, full_sync, sources };
-            return Ok(exchange(&task, send)?);
+            return Ok(exchange(&tree_task(cell, workload, sources), send)?);
         }
         let library = if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned();
         if cell.threads > 1 {
@@ -244,6 +242,13 @@ fn measured_together(contended: Contended) -> Result<Measured, GuestError> {
     }
     let (apart, syncs, syncs_refused) = (None, run.syncs, None);
     Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })
+}
+
+/// Of a cell without SQLite whose rows are in a multi-version B-tree.
+fn tree_task(cell: &Cell, workload: Workload, sources: Sources) -> LsmvbtTask {
+    let full_sync = cell.sync_call == SyncCall::Fsync;
+    let directory = guest_path::VOLUME.to_owned();
+    LsmvbtTask { directory, workload, transactions: cell.transactions, full_sync, sources }
 }
 
 fn pattern_of(task: Task) -> FilePattern {

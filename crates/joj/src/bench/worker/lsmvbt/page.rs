@@ -113,9 +113,9 @@ impl TreePage {
 
     /// The page that these bytes are; `None` where they are none.
     pub fn decode(page: &[u8]) -> Option<TreePage> {
-        let is_leaf = match page.first()? {
-            &LEAF => true,
-            &INTERIOR => false,
+        let is_leaf = match *page.first()? {
+            LEAF => true,
+            INTERIOR => false,
             _ => return None,
         };
         let slot = |index: usize| -> Option<Slot> {
