@@ -13,6 +13,7 @@ use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
 use crate::recording::page_transactions::positions::Positions;
+use crate::recording::page_transactions::{RecordedCommit, RecordedDatabase};
 use crate::trace::texts::{Text, Texts};
 
 /// Byte of a database where SQLite's lock bytes begin (PENDING); RESERVED is the next (os_unix.c).
@@ -121,6 +122,31 @@ impl DatabaseFiles {
     /// The same of a path.
     pub fn of_path(&self, path: Text) -> Option<(FileRole, usize)> {
         self.by_path.get(&path).copied()
+    }
+
+    /// The databases that have a commit alone; parts of commits get their numbers.
+    pub fn with_commits(&self, commits: &mut [RecordedCommit]) -> Vec<RecordedDatabase> {
+        let mut kept: HashMap<usize, usize> = HashMap::new();
+        let mut databases: Vec<RecordedDatabase> = Vec::new();
+        for part in commits.iter_mut().flat_map(|commit| &mut commit.parts) {
+            let found = &self.databases[part.database];
+            part.database = *kept.entry(part.database).or_insert_with(|| {
+                databases.push(RecordedDatabase {
+                    path: found.path.clone(),
+                    page_bytes: u32::try_from(found.page_bytes).unwrap_or(u32::MAX),
+                    pages_before: part.pages_before,
+                    pages_after: part.pages_before,
+                });
+                databases.len() - 1
+            });
+            let database = &mut databases[part.database];
+            // What a later commit finds was there from the begin, if nothing grew.
+            if database.pages_after == database.pages_before && part.pages_before > database.pages_after {
+                database.pages_before = part.pages_before;
+            }
+            database.pages_after = part.pages_after;
+        }
+        databases
     }
 
     /// The databases, by name.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use crate::recording::call::RecordedCall;
-use crate::recording::page_transactions::RecordedMode;
 use crate::recording::page_transactions::last_in_log::LastInLog;
 use crate::recording::page_transactions::log_frames::CommittedFrames;
 use crate::recording::page_transactions::rollback::JournalRead;
 use crate::recording::page_transactions::under_way::CommitUnderWay;
+use crate::recording::page_transactions::{CommitSyncs, RecordedCommit, RecordedMode};
 
 /// The state.
 #[derive(Debug, Default)]
@@ -33,10 +33,38 @@ pub struct DatabaseState {
     pub has_new_frames: bool,
     /// A sync of the log's frames, until it is known whether a checkpoint followed.
     pub log_sync: Option<u32>,
+    /// One that may be a commit's which was over before.
+    pub late_sync: Option<LateSync>,
     /// Frames were written, some with heads in the recording, some of them by commits that something bounds.
     pub has_frames: bool,
     pub has_heads: bool,
     pub has_bounds: bool,
+}
+
+/// A sync of the log by a thread whose commit has given back its lock. With group commit it is that commit's; or it is a checkpoint's, which
+/// takes its lock before, and writes the database behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct LateSync {
+    pub thread: u32,
+    commit: usize,
+    end_ns: u64,
+}
+
+impl LateSync {
+    /// Gives it to the thread's last commit, at `place` of all of them, if that has no sync.
+    pub fn of(call: &RecordedCall, place: Option<&usize>, commits: &mut [RecordedCommit]) -> Option<Self> {
+        let place = *place?;
+        let commit = commits.get_mut(place).filter(|commit| commit.syncs.all() == 0)?;
+        let late = Self { thread: call.thread, commit: place, end_ns: commit.end_ns };
+        commit.syncs.count(call.kind);
+        commit.end_ns = commit.end_ns.max(call.end_ns());
+        Some(late)
+    }
+
+    /// It was a checkpoint's.
+    pub fn take_back(self, commits: &mut [RecordedCommit]) {
+        (commits[self.commit].syncs, commits[self.commit].end_ns) = (CommitSyncs::default(), self.end_ns);
+    }
 }
 
 impl DatabaseState {
@@ -150,9 +178,9 @@ impl DatabaseState {
     }
 
     /// A journal's end is its transaction's. One that has no pages then was rolled back.
-    pub fn journal_ended(&mut self, mode: RecordedMode) {
+    pub fn journal_ended(&mut self, mode: RecordedMode, place: (usize, usize)) {
         match &mut self.under_way {
-            Some(commit) if commit.has_pages() => commit.end_journal(mode),
+            Some(commit) if commit.has_pages() => commit.end_journal(mode, place),
             under_way => *under_way = None,
         }
     }

@@ -7,10 +7,11 @@ use thiserror::Error;
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::O_CREAT;
-use crate::recording::page_transactions::attached::join;
-use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole, PENDING_BYTE};
-use crate::recording::page_transactions::database_state::DatabaseState;
+use crate::recording::page_transactions::attached::{CommitBounds, join};
+use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
+use crate::recording::page_transactions::database_state::{DatabaseState, LateSync};
 use crate::recording::page_transactions::last_in_log::{LastInLog, WithoutNext};
+use crate::recording::page_transactions::locks::{LockSense, by_effect};
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, LOG_HEADER_BYTES, RecordedFrame, TransactionFrames, heads_of,
 };
@@ -18,13 +19,8 @@ use crate::recording::page_transactions::positions::Positions;
 use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::{CommitUnderWay, ZEROED_HEADER_BYTES};
 use crate::recording::page_transactions::{
-    CommitSyncs, PageTransactions, RecordedCommit, RecordedDatabase, RecordedMode,
+    CommitPart, CommitSyncs, PageTransactions, RecordedCommit, RecordedMode,
 };
-
-/// The byte of `-shm` whose lock a writer holds (wal.c, WAL_WRITE_LOCK).
-const LOG_WRITE_LOCK: u64 = 120;
-const LOCK_WRITE: u32 = 1;
-const UNLOCKED: u32 = 2;
 
 /// Why a recording's commits are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -48,6 +44,12 @@ struct Deriver<'a> {
     /// By thread the database of its last commit.
     last_database: HashMap<u32, usize>,
     commits: Vec<RecordedCommit>,
+    /// Of each of them.
+    bounds: Vec<CommitBounds>,
+    /// The place of this call in the order.
+    at: usize,
+    /// By thread the place of its last call that none makes in a COMMIT.
+    outside: HashMap<u32, usize>,
     not_told: NotTold,
     syncs: CommitSyncs,
     written_bytes: u64,
@@ -66,12 +68,15 @@ pub fn derive(recording: &Recording) -> Result<PageTransactions, DeriveError> {
         positions: Positions::default(),
         last_database: HashMap::new(),
         commits: Vec::new(),
+        bounds: Vec::new(),
+        at: 0,
+        outside: HashMap::new(),
         not_told: NotTold::default(),
         syncs: CommitSyncs::default(),
         written_bytes: 0,
     };
-    for (index, call) in recording.calls.iter().enumerate() {
-        deriver.take(call, &recording.calls[index + 1..]);
+    for place in by_effect(&recording.calls) {
+        deriver.take(&recording.calls[place], &recording.calls[place + 1..]);
     }
     deriver.finish()
 }
@@ -79,18 +84,21 @@ pub fn derive(recording: &Recording) -> Result<PageTransactions, DeriveError> {
 impl Deriver<'_> {
     fn take(&mut self, call: &RecordedCall, following: &[RecordedCall]) {
         let place = self.positions.place(call);
+        self.at += 1;
+        let by_path = self.files.of_path(call.path);
+        let found = self.files.of_description(call.description).or(by_path);
+        let Some((role, database)) = found else { return self.is_outside(call) };
         if call.result < 0 && call.kind != CallKind::FirstPage {
             return;
         }
-        let by_path = self.files.of_path(call.path);
-        let found = self.files.of_description(call.description).or(by_path);
-        let Some((role, database)) = found else { return };
         if call.kind.is_sync() {
             return self.sync(call, role, database);
         }
         match (role, call.kind) {
             (_, CallKind::FirstPage) => self.databases[database].first_page(call),
-            (FileRole::Database, CallKind::Lock) => self.database_lock(call, database),
+            (FileRole::Database, CallKind::Lock) => {
+                self.lock(call, LockSense::of_database(call), database);
+            }
             (FileRole::WalIndex, CallKind::Lock) => self.log_lock(call, database),
             (FileRole::Database, CallKind::Fstat | CallKind::Stat | CallKind::Present) => {
                 let page_bytes = self.page_bytes(database);
@@ -103,6 +111,7 @@ impl Deriver<'_> {
                 let pages = pages.filter(|_| call.bytes.is_multiple_of(page_bytes));
                 self.databases[database].cut(call, pages);
             }
+            (FileRole::Database, CallKind::Close) => self.is_outside(call),
             (FileRole::Log, CallKind::Unlink) => self.none_in_log(false, database),
             (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Held) => self.databases[database].open_logs += 1,
@@ -133,6 +142,11 @@ impl Deriver<'_> {
             (FileRole::SuperJournal, true) => self.written_bytes += call.moved_bytes(),
             _ => {}
         }
+    }
+
+    /// The place of this call, and that of the thread's last one outside a COMMIT.
+    fn place(&self, thread: u32) -> (usize, usize) {
+        (self.at, self.outside.get(&thread).copied().unwrap_or(0))
     }
 
     fn page_bytes(&self, database: usize) -> u64 {
@@ -183,6 +197,7 @@ impl Deriver<'_> {
         let before = (commit.pages_before.or(state.pages), state.at_least);
         state.last_in_log = LastInLog::of(&commit, self.commits.len(), before).or(state.last_in_log.take());
         let is_told = commit.pages_before.is_some() || commit.pages_after.is_some();
+        self.bounds.push(commit.bounds);
         let commit = commit.finish(database, page_bytes, state.at_least);
         let after = commit.parts[0].pages_after;
         state.pages = is_told.then_some(after);
@@ -190,24 +205,44 @@ impl Deriver<'_> {
         self.commits.push(commit);
     }
 
-    fn database_lock(&mut self, call: &RecordedCall, database: usize) {
-        let reserved = PENDING_BYTE + 1;
-        let end = if call.bytes == 0 { u64::MAX } else { call.offset.saturating_add(call.bytes) };
-        if call.flags == LOCK_WRITE && call.offset == reserved {
-            let commit = self.begin(call, database);
-            (commit.is_locked, commit.description) = (true, call.description);
-        } else if call.flags == UNLOCKED && (call.offset..end).contains(&reserved) {
-            self.unlock(call, database);
+    fn lock(&mut self, call: &RecordedCall, sense: LockSense, database: usize) {
+        let (at, outside) = self.place(call.thread);
+        let state = &mut self.databases[database];
+        match sense {
+            LockSense::Begins => {
+                let commit = self.begin(call, database);
+                (commit.is_locked, commit.bounds.opened) = (true, Some(at));
+            }
+            LockSense::IsOver => {
+                let commit = state.under_way.as_mut().filter(|commit| commit.process == call.process);
+                if let Some(commit) = commit.filter(|commit| commit.is_locked && commit.has_pages()) {
+                    commit.bounds.end(at, outside, true);
+                }
+            }
+            LockSense::Ends => self.unlock(call, database),
+            LockSense::Checkpoints => state.late_sync = None,
+            LockSense::Nothing => {}
         }
     }
 
     fn log_lock(&mut self, call: &RecordedCall, database: usize) {
-        let end = call.offset.saturating_add(call.bytes);
-        if call.flags == LOCK_WRITE && call.offset == LOG_WRITE_LOCK {
-            self.begin(call, database).is_locked = true;
-            self.databases[database].has_bounds = true;
-        } else if call.flags == UNLOCKED && (call.offset..end).contains(&LOG_WRITE_LOCK) {
-            self.unlock(call, database);
+        let sense = LockSense::of_log(call);
+        let (at, outside) = self.place(call.thread);
+        let state = &mut self.databases[database];
+        state.has_bounds |= sense == LockSense::Begins;
+        if sense == LockSense::Ends
+            && let Some(commit) = state.under_way.as_mut().filter(|commit| commit.process == call.process)
+        {
+            commit.bounds.end(at, outside, false);
+        }
+        self.lock(call, sense, database);
+    }
+
+    /// A call that is about no file of a database: none does that in a COMMIT.
+    fn is_outside(&mut self, call: &RecordedCall) {
+        use CallKind::{FirstPage, Held, LogFrame, Present, Released, Woken};
+        if !matches!(call.kind, FirstPage | Held | LogFrame | Present | Released | Woken) {
+            self.outside.insert(call.thread, self.at);
         }
     }
 
@@ -249,6 +284,10 @@ impl Deriver<'_> {
         if state.open_logs > 0 {
             // A checkpoint: the sync of the log before it was its own.
             state.log_sync = state.log_sync.filter(|thread| *thread != call.thread);
+            if let Some(late) = state.late_sync.take_if(|late| late.thread == call.thread) {
+                late.take_back(&mut self.commits);
+            }
+            self.outside.insert(call.thread, self.at);
             if let Some(last) = &mut state.last_in_log {
                 last.is_checkpointed = true;
             }
@@ -262,6 +301,7 @@ impl Deriver<'_> {
         }
         // A build with atomic writes writes page 1 twice: its change counter, then the page (pager.c, pager_incr_changecounter).
         let has_syncs = self.files.databases[database].has_syncs;
+        let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let begins_again = !has_syncs && !commit.is_locked && first == 0 && commit.pages.contains(&1);
             !(commit.is_over || commit.is_synced || begins_again)
@@ -269,19 +309,22 @@ impl Deriver<'_> {
         commit.description = call.description;
         commit.take_pages(pages);
         commit.wrote(call);
+        commit.bounds.wrote(at, call.thread, outside);
     }
 
     fn write_journal(&mut self, call: &RecordedCall, offset: u64, database: usize) {
         self.written_bytes += call.moved_bytes();
         let zeroes = offset == 0 && call.moved_bytes() == ZEROED_HEADER_BYTES;
         let begins = offset == 0 && call.moved_bytes() > ZEROED_HEADER_BYTES;
+        let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let was_written = !commit.pages.is_empty();
             !(commit.is_over || (begins && was_written) || (commit.is_synced && !zeroes))
         });
         commit.wrote(call);
+        commit.bounds.opened.get_or_insert(at);
         if zeroes {
-            self.databases[database].journal_ended(RecordedMode::Persist);
+            self.databases[database].journal_ended(RecordedMode::Persist, (at, outside));
         } else {
             let end = offset.saturating_add(call.moved_bytes());
             commit.journal_extent = Some(commit.journal_extent.unwrap_or(0).max(end));
@@ -290,10 +333,12 @@ impl Deriver<'_> {
 
     /// What is not a write: the journal is made, and comes to its end.
     fn journal(&mut self, call: &RecordedCall, database: usize) {
+        let (at, outside) = self.place(call.thread);
         let end = match call.kind {
             CallKind::Open if call.flags & O_CREAT != 0 => {
                 let goes_on = |commit: &CommitUnderWay| !(commit.is_over || commit.is_synced);
                 let commit = self.going_on(call, database, goes_on);
+                commit.bounds.opened.get_or_insert(at);
                 commit.write_ns.get_or_insert(call.begin_ns);
                 commit.reach(call);
                 return;
@@ -308,9 +353,12 @@ impl Deriver<'_> {
         match end {
             Some(mode) if commit.journal_extent.is_some() => {
                 commit.reach(call);
-                self.databases[database].journal_ended(mode);
+                self.databases[database].journal_ended(mode, (at, outside));
             }
-            None if commit.has_pages() => commit.reach(call),
+            None if commit.has_pages() && commit.journal_end.is_none() => {
+                commit.reach(call);
+                commit.bounds.end(at, outside, false);
+            }
             _ => {}
         }
     }
@@ -329,8 +377,10 @@ impl Deriver<'_> {
         if begins_anew {
             state.log = CommittedFrames::default();
         }
+        state.late_sync = None;
         let end = offset.saturating_add(call.moved_bytes());
         state.has_new_frames |= end > LOG_HEADER_BYTES;
+        let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
             is_first && commit.takes_log_write(new.first(), end, page_bytes)
@@ -343,6 +393,7 @@ impl Deriver<'_> {
         commit.description = call.description;
         commit.log_bytes.take(offset.max(LOG_HEADER_BYTES), end);
         commit.wrote(call);
+        commit.bounds.wrote(at, call.thread, outside);
         if begins_anew {
             self.none_in_log(true, database);
         }
@@ -359,12 +410,14 @@ impl Deriver<'_> {
     fn frame(&mut self, call: &RecordedCall, head: RecordedFrame, database: usize) {
         let state = &mut self.databases[database];
         (state.has_bounds, state.has_heads) = (true, true);
+        let (at, outside) = self.place(call.thread);
         // Only a write of several frames has another one behind a commit mark: what wrote a head alone has begun the next commit.
         let commit = self.going_on(call, database, |commit| {
             commit.pages.is_empty() && commit.frames.may_have(&head, commit.is_locked)
         });
         commit.description = call.description;
         commit.reach(call);
+        commit.bounds.wrote(at, call.thread, outside);
         commit.frames.take(head);
         if head.commit_pages == 0 {
             return;
@@ -401,11 +454,7 @@ impl Deriver<'_> {
             }
             // With group commit a log's sync comes when the write lock is given back.
             None if role == FileRole::Log => {
-                let last = state.last.get(&call.thread).and_then(|at| self.commits.get_mut(*at));
-                if let Some(commit) = last.filter(|commit| commit.syncs.all() == 0) {
-                    commit.syncs.count(call.kind);
-                    commit.end_ns = commit.end_ns.max(call.end_ns());
-                }
+                state.late_sync = LateSync::of(call, state.last.get(&call.thread), &mut self.commits);
             }
             _ => {}
         }
@@ -433,43 +482,19 @@ impl Deriver<'_> {
         }
         // Where heads are known, other bytes in the log are no frames: waldio fills space ahead of need, also where a rollback follows.
         let databases = &self.databases;
-        self.commits.retain(|commit| {
-            !commit.parts.is_empty()
-                && commit.parts.iter().all(|part| part.pages_known || !databases[part.database].has_heads)
-        });
-        if self.commits.is_empty() {
+        let is_known = |part: &CommitPart| part.pages_known || !databases[part.database].has_heads;
+        let found = self.commits.drain(..).zip(self.bounds.drain(..));
+        let found = found.filter(|(commit, _)| !commit.parts.is_empty() && commit.parts.iter().all(is_known));
+        let joined = join(found.collect());
+        if joined.commits.is_empty() {
             return Err(DeriveError::NoCommit);
         }
-        self.commits.sort_by_key(|commit| commit.begin_ns);
-        let commits = join(std::mem::take(&mut self.commits));
-        Ok(self.transactions(commits))
-    }
-
-    /// With the databases that have a commit alone.
-    fn transactions(self, mut commits: Vec<RecordedCommit>) -> PageTransactions {
-        let mut kept: HashMap<usize, usize> = HashMap::new();
-        let mut databases: Vec<RecordedDatabase> = Vec::new();
-        for part in commits.iter_mut().flat_map(|commit| &mut commit.parts) {
-            let found = &self.files.databases[part.database];
-            part.database = *kept.entry(part.database).or_insert_with(|| {
-                databases.push(RecordedDatabase {
-                    path: found.path.clone(),
-                    page_bytes: u32::try_from(found.page_bytes).unwrap_or(u32::MAX),
-                    pages_before: part.pages_before,
-                    pages_after: part.pages_before,
-                });
-                databases.len() - 1
-            });
-            let database = &mut databases[part.database];
-            // What a later commit finds was there from the begin, if nothing grew.
-            if database.pages_after == database.pages_before && part.pages_before > database.pages_after {
-                database.pages_before = part.pages_before;
-            }
-            database.pages_after = part.pages_after;
-        }
+        self.not_told.may_be_parts = joined.may_be_parts;
+        let mut commits = joined.commits;
+        let databases = self.files.with_commits(&mut commits);
         let mut notes = self.recording.header.inferred.clone();
         notes.extend(self.not_told.notes());
         let (syncs, written_bytes) = (self.syncs, self.written_bytes);
-        PageTransactions { databases, commits, syncs, written_bytes, notes }
+        Ok(PageTransactions { databases, commits, syncs, written_bytes, notes })
     }
 }

@@ -6,11 +6,12 @@
 //! outcome          what came of a replay, beside the recording
 //! plan             what a replay does for each commit: rows updated, rows inserted, page 1
 //! derive           from calls to commits
-//! attached         commits over several databases
 //! database_state   what is known of one database
 //! under_way        one commit of one database while its calls pass by
+//! attached         where commits begin and end, and those over several databases
 //! rollback         what reads of a journal tell
 //! last_in_log      whether the last transaction in a log was a commit
+//! locks            when locks count, and what they say
 //! log_frames       frames of a log by their heads
 //! database_files   which descriptions and paths are databases, journals and logs
 //! positions        where a write or read goes in its file
@@ -33,11 +34,12 @@
 pub mod outcome;
 pub mod plan;
 pub mod derive;
-mod attached;
 mod database_state;
 mod last_in_log;
 mod under_way;
+mod attached;
 mod rollback;
+mod locks;
 mod log_frames;
 pub mod database_files;
 mod positions;
@@ -157,7 +159,7 @@ pub struct RecordedCommit {
     pub process: u32,
     /// Its thread.
     pub thread: u32,
-    /// When the lock was taken, or else when the first of its calls began, in nanoseconds of the recording.
+    /// When the lock was granted, or else when the first of its calls began, in nanoseconds of the recording.
     pub begin_ns: u64,
     /// When it made its journal, or first wrote: what lies before is the program's work under the lock.
     pub write_ns: u64,

@@ -42,6 +42,8 @@ pub struct NotTold {
     pub without_journal: u64,
     /// Counted all the same: with frames in a log, and killed or without a sync, and no later transaction tells whether they were commits.
     pub last_in_log: u64,
+    /// Counted all the same: nothing shows whether they were one commit with those before, with ATTACH.
+    pub may_be_parts: u64,
 }
 
 impl NotTold {
@@ -52,7 +54,10 @@ impl NotTold {
         let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
         let last = "Commits that may be none: no transaction followed in the log that would tell whether they were rolled back, or \
                     killed before their end. So there may be too many, by up to:";
-        let all = [(ends, self.ends), (without, self.without_journal), (last, self.last_in_log)];
-        all.into_iter().filter_map(told)
+        let parts = "Commits that may be parts of others: without locks (exclusive locking mode) and journals nothing shows whether a \
+                     thread wrote several databases in one, with ATTACH. So there may be too many, by up to:";
+        let counted = [(last, self.last_in_log), (parts, self.may_be_parts)];
+        let all = [(ends, self.ends), (without, self.without_journal)].into_iter().chain(counted);
+        all.filter_map(told)
     }
 }

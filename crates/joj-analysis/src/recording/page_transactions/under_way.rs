@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::page_transactions::attached::CommitBounds;
 use crate::recording::page_transactions::log_frames::{
     FRAME_HEADER_BYTES, RecordedFrame, TransactionFrames, WrittenBytes,
 };
@@ -57,6 +58,8 @@ pub struct CommitUnderWay {
     pub is_synced: bool,
     /// A lock bounds it.
     pub is_locked: bool,
+    /// Where it begins and ends.
+    pub bounds: CommitBounds,
     /// That lock was given back.
     pub is_unlocked: bool,
     /// Pages of the database before, where a size told them.
@@ -72,7 +75,8 @@ pub struct CommitUnderWay {
 impl CommitUnderWay {
     /// One that begins with a call.
     pub fn begin(call: &RecordedCall) -> Self {
-        Self { process: call.process, thread: call.thread, begin_ns: call.begin_ns, ..Self::default() }
+        let begin_ns = if call.kind == CallKind::Lock { call.end_ns() } else { call.begin_ns };
+        Self { process: call.process, thread: call.thread, begin_ns, ..Self::default() }
     }
 
     /// Whether a call may be a part of it. A transaction may go on in another thread of its process (Go, executors). With a log only its lock
@@ -104,8 +108,9 @@ impl CommitUnderWay {
     }
 
     /// Its journal came to its end, in this way.
-    pub fn end_journal(&mut self, mode: RecordedMode) {
+    pub fn end_journal(&mut self, mode: RecordedMode, place: (usize, usize)) {
         (self.journal_end, self.is_over) = (Some(mode), true);
+        self.bounds.end(place.0, place.1, false);
     }
 
     /// It lasted at least as long as a call.

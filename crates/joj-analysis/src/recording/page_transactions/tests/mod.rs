@@ -1,6 +1,13 @@
 //! Goal: commits and pages are those that the program made.
 //! Method: recordings made by hand. Published ones and those of a real SQLite: crates/joj/tests/replay_transactions.rs.
+//!
+//! ```text
+//! attached   commits over several databases
+//! logs       frames of a log
+//! rollbacks  what is none of a commit
+//! ```
 
+mod attached;
 mod logs;
 mod rollbacks;
 
@@ -238,10 +245,10 @@ fn locks_bound_a_commit_where_they_are_recorded() {
     let found = made.derived();
     assert_eq!(told(&found), [(vec![1, 3, 4], 4, 4, RecordedMode::Delete)]);
     let commit = &found.commits[0];
-    assert_eq!(commit.begin_ns, 100, "the lock's call");
+    assert_eq!(commit.begin_ns, 110, "the end of the lock's call");
     let unlock = made.recording.calls.iter().find(|call| call.kind == CallKind::Lock && call.flags == 2);
     assert_eq!(commit.end_ns, unlock.unwrap().end_ns());
-    assert_eq!(commit.write_ns, commit.begin_ns + 100, "the journal's creation");
+    assert_eq!(commit.write_ns, 200, "the journal's creation");
     let plan = TransactionPlan::of(&found).unwrap();
     assert_eq!(plan.commits[0].hold_ns, commit.write_ns - commit.begin_ns);
 }
