@@ -224,3 +224,33 @@ fn who_woke_a_thread_is_in_a_recording_of_ebpf() {
 fn row_opens(row: &record::Row, path: &Path) -> bool {
     row.code == OPEN && Path::new(&row.path) == path
 }
+
+/// A program that has ended stays as a zombie until its parent waits for it.
+#[test]
+fn a_program_that_has_ended_ends_its_recording_before_it_is_waited_for() {
+    let scratch = Scratch::new("live-zombie");
+    for method in methods() {
+        let recording = scratch.file(&format!("{method}.joj"));
+        let (made, go) = (scratch.file(&format!("{method}-made")), scratch.file(&format!("{method}-go")));
+        let script =
+            format!("while ! test -e {}; do sleep 0.05; done; echo made > {}", go.display(), made.display());
+        let mut program = Command::new("sh").args(["-c", &script]).spawn().expect("sh");
+        let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"))
+            .args(["record", "--method", method, "--pid", &program.id().to_string(), "-o"])
+            .arg(&recording)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("joj");
+        std::thread::sleep(Duration::from_secs(2));
+        std::fs::write(&go, "").expect("a file");
+        let begin = Instant::now();
+        while joj.try_wait().expect("joj").is_none() && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let is_over = joj.try_wait().expect("joj").is_some();
+        program.wait().expect("sh");
+        let (code, said) = told(&joj.wait_with_output().expect("joj"));
+        assert!(is_over && code == Some(0), "{method}: {is_over} {code:?} {said}");
+        assert!(rows(&recording).iter().any(|row| row.path.ends_with("-made")), "{method}");
+    }
+}

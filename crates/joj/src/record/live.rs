@@ -1,5 +1,6 @@
 //! A command or a process, recorded as it runs.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -76,10 +77,19 @@ pub fn to_file(options: &RecordOptions) -> Result<i32, RecordError> {
 /// signal, there is no recording.
 /// # Errors
 /// It could not begin, or the recording cannot be written: there is none then.
-pub fn record_own(output: &Path, command: &[OsString], told: &[OsString]) -> Result<i32, RecordError> {
+pub fn record_own(
+    output: &Path,
+    command: &[OsString],
+    told: &[OsString],
+) -> Result<(i32, bool), RecordError> {
     let options = RecordOptions::of_own_command(output);
-    let is_kept = |exit_code| exit_code == 0 && !is_stopped();
-    record(&options, &words(command)?, &words(told)?, is_kept)
+    let is_written = Cell::new(false);
+    let is_kept = |exit_code| {
+        is_written.set(exit_code == 0 && !is_stopped());
+        is_written.get()
+    };
+    let exit_code = record(&options, &words(command)?, &words(told)?, is_kept)?;
+    Ok((exit_code, is_written.get()))
 }
 
 /// Records, and writes the recording where the exit code lets it. The exit code of the command, 0 without one.
@@ -261,8 +271,15 @@ fn files_now(process: Option<u32>) -> FilesNow {
     })
 }
 
+/// True while a thread of a process runs: one that has ended, and whose parent has not waited for it, is there as a zombie.
 fn is_there(process: u32) -> bool {
-    Path::new(&format!("/proc/{process}")).exists()
+    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    tasks.flatten().any(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        // The name before it may have brackets, too.
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    })
 }
 
 /// By a tracer: until its last process has ended.

@@ -111,9 +111,8 @@ fn replay(
     let count = PageTransactionsTask { counts: true, order: OrderChoice::Fast, ..task.clone() };
     let counted = asker.ask(&count).map_err(problem)?;
     work_dir.clear().map_err(|error| ReplayError::File { path: work_dir.path().to_owned(), error })?;
-    if let Some(output) = &options.record {
-        recorded_pass::record(&workers, &task, output, &work_dir, directory)?;
-    }
+    let record = |output| recorded_pass::record(&workers, &task, output, &work_dir, directory);
+    let recorded = options.record.as_deref().map(record).transpose()?.flatten();
     let figures = asker.ask(&task).map_err(problem)?;
     let mut outcome = TransactionsOutcome {
         source,
@@ -137,6 +136,9 @@ fn replay(
     }
     if options.keep {
         outcome.kept = Some(work_dir.keep().display().to_string());
+    }
+    if let Some(file) = recorded {
+        file.keep();
     }
     Ok(outcome)
 }

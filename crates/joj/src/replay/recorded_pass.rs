@@ -20,16 +20,38 @@ use crate::replay::error::ReplayError;
 /// What the recorded process is to do: a file beside the databases.
 const TASK_FILE: &str = "task.json";
 
+/// A recording that goes where the replay goes no further.
+pub struct RecordedFile<'a> {
+    path: &'a Path,
+    is_kept: bool,
+}
+
+impl RecordedFile<'_> {
+    /// The replay has ended well.
+    pub fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for RecordedFile<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What went wrong before is told.
+            let _ = fs::remove_file(self.path);
+        }
+    }
+}
+
 /// Makes the pass in a directory that is empty, and is empty afterwards.
 /// # Errors
 /// It could not be made, or not be recorded: then there is no recording.
-pub fn record(
+pub fn record<'a>(
     workers: &Workers,
     replay: &PageTransactionsTask,
-    output: &Path,
+    output: &'a Path,
     work_dir: &WorkDir,
     directory: &Path,
-) -> Result<(), ReplayError> {
+) -> Result<Option<RecordedFile<'a>>, ReplayError> {
     let asker = Asker::new(workers);
     let step = |step| RecordedPassTask { replay: replay.clone(), step };
     let problem = |stop| ReplayError::of_stop(stop, directory);
@@ -39,7 +61,8 @@ pub fn record(
     fs::write(&task_file, step(PassStep::Commit).line()?).map_err(file_problem)?;
     // What the program was is for whoever looks at the recording later.
     let told: Vec<OsString> = env::args_os().collect();
-    let exit_code = live::record_own(output, &workers.words(&task_file), &told)?;
+    let (exit_code, is_written) = live::record_own(output, &workers.words(&task_file), &told)?;
+    let file = is_written.then_some(RecordedFile { path: output, is_kept: false });
     if signal::is_stopped() {
         return Err(ReplayError::Stopped);
     }
@@ -47,5 +70,6 @@ pub fn record(
         return Err(ReplayError::RecordedPass(exit_code));
     }
     asker.ask(&step(PassStep::Check)).map_err(problem)?;
-    work_dir.clear().map_err(|error| ReplayError::File { path: work_dir.path().to_owned(), error })
+    work_dir.clear().map_err(|error| ReplayError::File { path: work_dir.path().to_owned(), error })?;
+    Ok(file)
 }
