@@ -7,9 +7,10 @@ use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
 use joj_analysis::recording::flags::O_TMPFILE;
 use joj_analysis::recording::system_calls::captured::called::CalledName;
 use joj_analysis::recording::system_calls::captured::capture::{CallCapture, HeldDescriptor};
+use joj_analysis::recording::system_calls::captured::presence::FilesNow;
 use joj_analysis::recording::system_calls::captured::{
-    CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead, FrameHead, Sharing, frame_heads,
-    log_page_bytes,
+    CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FileIdentity, FirstPageHead, FrameHead, Sharing,
+    frame_heads, log_page_bytes,
 };
 use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
@@ -366,4 +367,48 @@ fn heads_of_frames_are_where_the_format_says() {
     assert_eq!(log_page_bytes(&header), Some(4096));
     header[7] = 0;
     assert_eq!([log_page_bytes(&header), log_page_bytes(&header[..11])], [None, None], "another layout");
+}
+
+/// Two names of one file, of which a call links one on and takes it away.
+#[test]
+fn what_a_link_named_is_one_with_the_other_names_that_were_there() {
+    let one = |time: u64, called: CalledName, path: &str, arguments: &[u64], seen: CallSeen| CapturedCall {
+        paths: [Some(path.as_bytes().to_vec()), None],
+        seen,
+        ..call(1, (time, time), called, arguments, 0)
+    };
+    let stat =
+        |time, path| one(time, CalledName::Lstat, path, &[], CallSeen::Status { mode: 0o100_644, bytes: 6 });
+    let unlink = |time| one(time, CalledName::Unlink, "/h", &[], CallSeen::default());
+    for asks in 0..3 {
+        let mut calls = vec![stat(1, "/a"), two(3, CalledName::Link, "/h", "/e"), unlink(5)];
+        // Nobody asks for the one that goes; before it is linked; behind that.
+        if asks > 0 {
+            calls.push(stat(2 * asks, "/h"));
+        }
+        let mut capture = CallCapture::new(0);
+        capture.thread(1, None, Some("/home"));
+        calls.into_iter().for_each(|call| capture.push(CapturedEvent::Call(Box::new(call))));
+        let file = FileIdentity { inode: 7, device: 1 };
+        capture.ask_for_files(FilesNow::new(move |path| (path != "/h").then_some((0o100_644, 6, file))));
+        let recording = capture.finish(Source::Ptrace, LinksBefore::default());
+        let rows = of_kind(&recording, CallKind::Present);
+        let names: Vec<[&str; 2]> = rows
+            .iter()
+            .map(|row| [row.path, row.second_path].map(|path| recording.texts.get(path)))
+            .collect();
+        assert_eq!(names, [["/a", ""], ["/h", "/a"]], "asks {asks}");
+    }
+}
+
+/// A rename of one of its names to another does nothing, also where calls made both.
+#[test]
+fn a_rename_to_a_name_that_a_call_linked_does_nothing() {
+    let recording = recorded(vec![
+        open(1, (1, 1), "/g", 3, 0, true),
+        two(2, CalledName::Link, "/g", "/b"),
+        two(3, CalledName::Rename, "/b", "/g"),
+        open(1, (4, 4), "/b", 4, 0, false),
+    ]);
+    assert_eq!(present(&recording), []);
 }

@@ -110,6 +110,11 @@ impl FileTree {
         with_parents(entries.collect())
     }
 
+    /// The file that has a name after those calls.
+    pub fn file_of(&self, path: &str) -> Option<FileIndex> {
+        self.names.get(path).copied()
+    }
+
     /// A file that was there: later calls say nothing of what it was before.
     fn present(&mut self, call: &RecordedCall, path: &str, first: &str) -> Option<FileIndex> {
         let was_there = |file: &FileIndex| self.files[file.0 as usize].before.is_some();

@@ -6,11 +6,12 @@
 //! or: at the end both are there, with one inode        so they were
 //! ```
 //!
-//! Of files that calls opened the capture has the inodes. This is about those of which calls only used the names.
+//! Names that an earlier call of the recording linked are known to be one file. Of files that calls opened the capture has the inodes. This is about those of which calls only used the names.
 
 use std::collections::BTreeMap;
 
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::paths::take_with_below;
 
 /// A rename after which the old name may be there still.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,5 +59,48 @@ impl DoubtfulRenames {
         let is_below =
             |name: &str| name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         self.0.retain(|_, rename| !is_below(&rename.from) && !is_below(&rename.to));
+    }
+}
+
+/// Names that the calls themselves made names of one file, with a number of that file.
+#[derive(Debug, Default)]
+pub struct LinkedNames {
+    files: BTreeMap<String, u64>,
+    count: u64,
+}
+
+impl LinkedNames {
+    /// A file got another name.
+    pub fn linked(&mut self, path: &str, second: &str) {
+        self.count += 1;
+        let file = *self.files.entry(path.to_owned()).or_insert(self.count);
+        self.files.insert(second.to_owned(), file);
+    }
+
+    /// Whether a call linked it.
+    pub fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Whether two names are those of one file.
+    pub fn are_one(&self, path: &str, second: &str) -> bool {
+        self.files.get(path).is_some_and(|file| self.files.get(second) == Some(file))
+    }
+
+    /// A file or directory got another name instead of its own.
+    pub fn renamed(&mut self, from: &str, to: &str, is_exchange: bool) {
+        let [moved, replaced] = [from, to].map(|path| take_with_below(&mut self.files, path));
+        let mut put = |path: &str, names: Vec<(String, u64)>| {
+            self.files.extend(names.into_iter().map(|(rest, file)| (format!("{path}{rest}"), file)));
+        };
+        put(to, moved);
+        if is_exchange {
+            put(from, replaced);
+        }
+    }
+
+    /// A name was taken away.
+    pub fn is_gone(&mut self, path: &str) {
+        self.files.remove(path);
     }
 }

@@ -21,7 +21,7 @@ use crate::recording::paths::take_with_below;
 use crate::recording::system_calls::output::CallOutput;
 use crate::recording::system_calls::path_answers::PathAnswers;
 
-use super::one_file::{DoubtfulRename, DoubtfulRenames};
+use super::one_file::{DoubtfulRename, DoubtfulRenames, LinkedNames};
 use super::{CallSeen, FileIdentity};
 
 /// What is known of names so far.
@@ -40,6 +40,8 @@ pub struct Presence {
     /// Renames that may have done nothing, and those that did nothing: both names before the first call, and now.
     doubtful: DoubtfulRenames,
     one_file: Vec<DoubtfulRename>,
+    /// Names that are one file because calls linked them.
+    linked: LinkedNames,
     /// Files of which calls used the names alone, and that went before the end.
     unseen: u64,
 }
@@ -77,6 +79,11 @@ impl Presence {
             (CallKind::Rename, _) => {
                 let second = output.text(row.second_path).to_owned();
                 let is_exchange = row.flags & RENAME_EXCHANGE != 0;
+                // Two names of one file: nothing happens.
+                if path == second || self.linked.are_one(&path, &second) {
+                    return;
+                }
+                self.linked.renamed(&path, &second, is_exchange);
                 let doubtful = self.may_be_one(&path, &second).filter(|_| !is_exchange);
                 self.renamed(&path, &second, is_exchange);
                 let doubtful = doubtful.map(|doubtful| DoubtfulRename { end_ns: row.end_ns(), ..doubtful });
@@ -85,6 +92,7 @@ impl Presence {
             (CallKind::Unlink | CallKind::Rmdir, _) => {
                 let original = self.before.remove(&path);
                 self.is_gone(&path, original);
+                self.linked.is_gone(&path);
                 self.know(&path);
             }
             _ => {}
@@ -208,7 +216,10 @@ impl Presence {
     /// Names that were told apart, and that are one file at the end: no call linked them, so they were one before.
     fn join_names(&self, now: &FilesNow, output: &mut CallOutput) {
         let mut names = self.opened.clone();
-        for (path, _) in self.known.iter().filter(|(_, is_made)| !**is_made) {
+        let found = self.known.iter().filter(|(_, is_made)| !**is_made).map(|(path, _)| path);
+        // A name that a call gave one of them is that file's as well, which may have lost all others.
+        let is_given = |path: &&String| !self.known.contains_key(*path) || self.linked.has(path);
+        for path in found.chain(self.before.keys().filter(is_given)) {
             let original = self.original(path);
             let now = now.of(path).filter(|(mode, ..)| mode & S_IFMT == S_IFREG);
             if let Some((.., file)) = now.filter(|_| self.told.contains(&original)) {
@@ -281,6 +292,9 @@ impl Presence {
     /// A file has another name, too. If it was there, it is found under either.
     fn linked(&mut self, path: &str, second: &str) {
         let original = self.original(path);
+        if !path.is_empty() {
+            self.linked.linked(path, second);
+        }
         self.before.remove(second);
         // What is linked by its descriptor was told when it was opened, or was made.
         if path.is_empty() || self.known.get(path).copied().unwrap_or(false) {
@@ -302,9 +316,6 @@ impl Presence {
 
     /// What is known of a name, and of names below it, goes along.
     fn renamed(&mut self, from: &str, to: &str, is_exchange: bool) {
-        if from == to {
-            return;
-        }
         let (one, two) = (self.original(from), self.original(to));
         let [known, known_too] = [from, to].map(|path| take_with_below(&mut self.known, path));
         let [before, before_too] = [from, to].map(|path| take_with_below(&mut self.before, path));
