@@ -1,11 +1,11 @@
 //! What is known of a database while the calls pass by.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::recording::call::RecordedCall;
 use crate::recording::page_transactions::last_in_log::LastInLog;
 use crate::recording::page_transactions::log_frames::CommittedFrames;
-use crate::recording::page_transactions::rollback::JournalRead;
+use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 use crate::recording::page_transactions::{CommitSyncs, RecordedCommit, RecordedMode};
 
@@ -29,6 +29,8 @@ pub struct DatabaseState {
     pub log: CommittedFrames,
     /// The last of those commits, until the next transaction tells whether it was one.
     pub last_in_log: Option<LastInLog>,
+    /// Threads that had the log's write lock.
+    pub log_lockers: HashSet<u32>,
     /// Frames were written since the log was synced last.
     pub has_new_frames: bool,
     /// A sync of the log's frames, until it is known whether a checkpoint followed.
@@ -126,6 +128,25 @@ impl DatabaseState {
                 }
             }
         }
+    }
+
+    /// Whether a transaction that wrote something counts.
+    pub fn counts(&self, commit: &CommitUnderWay, not_told: &mut NotTold) -> bool {
+        // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
+        let has_no_end = commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none();
+        let is_redone = commit.is_redone && commit.has_no_journal();
+        // Others take the lock for that: waldio's thread that fills a log ahead of need does not.
+        let is_known = commit.is_locked || !commit.frames.is_empty() || !commit.is_of_log();
+        let is_outside =
+            !(is_known || self.log_lockers.is_empty() || self.log_lockers.contains(&commit.thread));
+        if has_no_end {
+            not_told.ends += 1;
+        } else if is_redone {
+            not_told.without_journal += 1;
+        } else if is_outside {
+            not_told.outside_locks += 1;
+        }
+        !(has_no_end || is_redone || is_outside)
     }
 
     /// The process of this row is over: takes away a transaction in the log of which only a sync would tell that it is a commit.

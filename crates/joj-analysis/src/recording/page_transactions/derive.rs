@@ -182,13 +182,7 @@ impl Deriver<'_> {
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
         let Some(commit) = state.under_way.take().filter(CommitUnderWay::is_commit) else { return };
-        // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
-        if commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none() {
-            self.not_told.ends += 1;
-            return;
-        }
-        if commit.is_redone && commit.has_no_journal() {
-            self.not_told.without_journal += 1;
+        if !state.counts(&commit, &mut self.not_told) {
             return;
         }
         state.free_pages = commit.free_after.or(state.free_pages);
@@ -229,7 +223,10 @@ impl Deriver<'_> {
         let sense = LockSense::of_log(call);
         let (at, outside) = self.place(call.thread);
         let state = &mut self.databases[database];
-        state.has_bounds |= sense == LockSense::Begins;
+        if sense == LockSense::Begins {
+            state.has_bounds = true;
+            state.log_lockers.insert(call.thread);
+        }
         if sense == LockSense::Ends
             && let Some(commit) = state.under_way.as_mut().filter(|commit| commit.process == call.process)
         {

@@ -42,6 +42,8 @@ pub struct NotTold {
     pub without_journal: u64,
     /// Counted all the same: with frames in a log, and killed or without a sync, and no later transaction tells whether they were commits.
     pub last_in_log: u64,
+    /// They wrote a log whose heads are not in the recording, without the lock that others take for that.
+    pub outside_locks: u64,
     /// Counted all the same: nothing shows whether they were one commit with those before, with ATTACH.
     pub may_be_parts: u64,
 }
@@ -56,7 +58,9 @@ impl NotTold {
                     killed before their end. So there may be too many, by up to:";
         let parts = "Commits that may be parts of others: without locks (exclusive locking mode) and journals nothing shows whether a \
                      thread wrote several databases in one, with ATTACH. So there may be too many, by up to:";
-        let counted = [(last, self.last_in_log), (parts, self.may_be_parts)];
+        let outside = "Writes of a log without its lock, which other threads take, are not counted: waldio fills a log so, and in \
+                       exclusive locking mode commits are so. So there may be too few, by up to:";
+        let counted = [(outside, self.outside_locks), (last, self.last_in_log), (parts, self.may_be_parts)];
         let all = [(ends, self.ends), (without, self.without_journal)].into_iter().chain(counted);
         all.filter_map(told)
     }
