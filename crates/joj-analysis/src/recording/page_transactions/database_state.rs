@@ -31,6 +31,8 @@ pub struct DatabaseState {
     pub last_in_log: Option<LastInLog>,
     /// Threads that had the log's write lock.
     pub log_lockers: HashSet<u32>,
+    /// Transactions of threads that never had it, and of whose frames no head is known.
+    pub outside_locks: u64,
     /// Frames were written since the log was synced last.
     pub has_new_frames: bool,
     /// A sync of the log's frames, until it is known whether a checkpoint followed.
@@ -131,7 +133,7 @@ impl DatabaseState {
     }
 
     /// Whether a transaction that wrote something counts.
-    pub fn counts(&self, commit: &CommitUnderWay, not_told: &mut NotTold) -> bool {
+    pub fn counts(&mut self, commit: &CommitUnderWay, not_told: &mut NotTold) -> bool {
         // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
         let has_no_end = commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none();
         let is_redone = commit.is_redone && commit.has_no_journal();
@@ -144,7 +146,7 @@ impl DatabaseState {
         } else if is_redone {
             not_told.without_journal += 1;
         } else if is_outside {
-            not_told.outside_locks += 1;
+            self.outside_locks += 1;
         }
         !(has_no_end || is_redone || is_outside)
     }

@@ -473,6 +473,8 @@ impl Deriver<'_> {
             self.none_in_log(false, database);
             let state = &mut self.databases[database];
             state.has_bounds |= state.log_sync.is_some();
+            // Heads of others say that these bytes are no frames.
+            self.not_told.outside_locks += if state.has_heads { 0 } else { state.outside_locks };
             if state.has_frames && !state.has_bounds {
                 return Err(DeriveError::NoBounds(self.files.databases[database].path.clone()));
             }
