@@ -83,6 +83,8 @@ fn role_of(path: &str) -> Option<(FileRole, &str)> {
     };
     of("-journal", FileRole::Journal)
         .or_else(|| of("-wal", FileRole::Log))
+        // Where waldio's embedded layout has its locks.
+        .or_else(|| of("-waldio-shm", FileRole::WalIndex))
         .or_else(|| of("-shm", FileRole::WalIndex))
         .or_else(|| super_journal(path))
 }

@@ -200,16 +200,18 @@ fn heads_of_a_block_that_is_written_again_are_no_frames() {
 /// waldio's thread that fills the log ahead of need takes no lock. Text has no heads that would tell its bytes from frames.
 #[test]
 fn what_is_written_without_the_lock_that_others_take_is_said() {
-    let mut made = Made::new();
-    made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").write(2, 0, 32);
-    for index in 0..2 {
-        made.thread = 1;
-        made.lock(3, 120, 1, 1).write(2, 32 + index * (PAGE + 24), PAGE + 24).sync(2).lock(3, 120, 1, 2);
-        made.thread = 2;
-        made.write(2, 32 + (10 + index) * (PAGE + 24), 8 * PAGE);
+    for index_of_log in ["/d/a.db-shm", "/d/a.db-waldio-shm"] {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, index_of_log).write(2, 0, 32);
+        for index in 0..2 {
+            made.thread = 1;
+            made.lock(3, 120, 1, 1).write(2, 32 + index * (PAGE + 24), PAGE + 24).sync(2).lock(3, 120, 1, 2);
+            made.thread = 2;
+            made.write(2, 32 + (10 + index) * (PAGE + 24), 8 * PAGE);
+        }
+        let found = made.derived();
+        assert_eq!(found.commits.len(), 2);
+        let said = |note: &String| note.contains("without its lock") && note.ends_with(": 2");
+        assert!(found.notes.iter().any(said), "{:?}", found.notes);
     }
-    let found = made.derived();
-    assert_eq!(found.commits.len(), 2);
-    let said = |note: &String| note.contains("without its lock") && note.ends_with(": 2");
-    assert!(found.notes.iter().any(said), "{:?}", found.notes);
 }
