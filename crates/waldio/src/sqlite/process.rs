@@ -91,13 +91,27 @@ impl Process {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The database at this path, which connections of this process share.
-    pub fn database(&self, opening: Opening) -> Arc<Database> {
-        let disk_identity = Arc::as_ptr(&opening.disk).cast::<()>().addr();
+    /// A new connection to the database at this path, which its connections in this process share. SQLite named the database with
+    /// this very pointer (docs/sqlite_internals.md: the name's address pairs a log with its database even when other shims stand
+    /// above us).
+    ///
+    /// A database that nobody has open is opened anew, though a helper thread may still look at it: what failed before goes with
+    /// the last connection.
+    pub fn connect(&self, opening: Opening, name: usize) -> Arc<Connection> {
+        let options = opening.options;
+        // Held until the connection counts: else who opens next to it would have another database.
         let mut databases = self.databases();
+        let connection = Arc::new(Connection::new(self.database(&mut databases, opening), options));
+        self.connections().insert(name, Arc::downgrade(&connection));
+        connection
+    }
+
+    fn database(&self, databases: &mut HashMap<Key, Weak<Database>>, opening: Opening) -> Arc<Database> {
+        let disk_identity = Arc::as_ptr(&opening.disk).cast::<()>().addr();
         let key = (opening.path.clone(), disk_identity, opening.file_id);
         let known = databases.get(&key).filter(|_| opening.file_id.is_some());
-        if let Some(database) = known.and_then(Weak::upgrade) {
+        let is_open = |database: &Arc<Database>| !self.connections_of(database).is_empty();
+        if let Some(database) = known.and_then(Weak::upgrade).filter(is_open) {
             return database;
         }
         databases.retain(|_, database| database.strong_count() > 0);
@@ -158,12 +172,6 @@ impl Process {
         self.connections().values().filter_map(Weak::upgrade).filter(has_it).collect()
     }
 
-    /// A connection whose database SQLite named with this very pointer (docs/sqlite_internals.md: the name's address pairs a log with
-    /// its database even when other shims stand above us).
-    pub fn add_connection(&self, name: usize, connection: &Arc<Connection>) {
-        self.connections().insert(name, Arc::downgrade(connection));
-    }
-
     /// Forgets a connection.
     pub fn remove_connection(&self, name: usize) {
         self.connections().remove(&name);
@@ -172,5 +180,53 @@ impl Process {
     /// The connection with this name.
     pub fn connection(&self, name: usize) -> Option<Arc<Connection>> {
         self.connections().get(&name).and_then(Weak::upgrade)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::Error;
+
+    use blockio::disk::OpenOptions;
+    use blockio::simulated::disk::SimDisk;
+    use blockio::simulated::image::Image;
+    use blockio::simulated::state::SimOptions;
+
+    use crate::log::layout::Layout;
+
+    #[test]
+    fn what_failed_goes_with_the_last_connection_though_somebody_looks_at_the_database() {
+        let disk: Arc<dyn Disk> = Arc::new(SimDisk::from_image(&Image::default(), SimOptions::default()));
+        let path = PathBuf::from("/process.db");
+        drop(disk.open(&path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
+        let opening = Opening {
+            file_id: disk.identity_of(&path).ok(),
+            path,
+            base_name: "base".to_owned(),
+            disk,
+            inline_worker: true,
+            options: Options::default(),
+        };
+        let process = Process::current();
+        let connect = |name| process.connect(opening.clone(), name);
+        let [one, other] = [1, 2].map(connect);
+        assert!(Arc::ptr_eq(&one.database, &other.database));
+        let (session, _) = one.database.open_log(true, Layout::Stock).expect("a sound disk");
+        session.durability.poison("test", Error::other("planted"));
+        drop(session);
+        let looked_at = Arc::clone(&one.database);
+        process.remove_connection(1);
+        drop(one);
+        let third = connect(3);
+        assert!(Arc::ptr_eq(&third.database, &other.database), "one still has it open");
+        [2, 3].into_iter().for_each(|name| process.remove_connection(name));
+        drop((other, third));
+        let again = connect(4);
+        assert!(!Arc::ptr_eq(&again.database, &looked_at));
+        let (session, _) = again.database.open_log(true, Layout::Stock).expect("a sound disk");
+        assert!(session.durability.check().is_ok());
+        process.remove_connection(4);
     }
 }

@@ -1,6 +1,7 @@
 //! Goal: when the delay of `waldio_group` is over, one flush makes all durable; a failing one is told to the next COMMIT.
 //! Method: a log on the simulated disk with one commit outstanding.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Barrier};
@@ -164,7 +165,8 @@ fn ordered(path: &str, disk: Arc<dyn Disk>) -> (Arc<Database>, Arc<LogSession>, 
     let options = Options::default();
     let base_name = "base".to_owned();
     let opening = Opening { path, file_id: None, base_name, disk, inline_worker: false, options };
-    let database = Process::current().database(opening);
+    let name = opening.path.as_os_str().as_bytes().as_ptr().addr();
+    let database = Arc::clone(&Process::current().connect(opening, name).database);
     let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
     session.durability.group_commit.issue(4120);
     assert!(database.flush_within(&session, &file, Duration::from_millis(1)));

@@ -200,12 +200,10 @@ unsafe fn open_main(
         inline_worker: registered.inline_worker,
         options,
     };
-    let process = Process::current();
-    let connection = Arc::new(Connection::new(process.database(opening), options));
+    let connection = Process::current().connect(opening, name.addr());
     if got & SQLITE_OPEN_READONLY != 0 {
         connection.note_reads_only();
     }
-    process.add_connection(name.addr(), &connection);
     // SAFETY: room as above, and the base file is open.
     unsafe { main_methods::fill(file, connection, registered, name.addr()) };
     SQLITE_OK
