@@ -279,7 +279,7 @@ impl TracefsCapture {
             (taken, time_ns) = (taken + 1, record.time_ns);
             let Self { assembler, files, threads, .. } = self;
             let mut ask = |thread, descriptor, is_named| {
-                files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
+                files.by_descriptor(thread, threads.process_of(thread), descriptor, is_named)
             };
             let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push_back(step) };
             let before = assembler.unplaced();
@@ -322,7 +322,7 @@ impl TracefsCapture {
         let mut told = Vec::new();
         let Self { assembler, files, threads, .. } = self;
         let mut ask = |thread, descriptor, is_named| {
-            files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
+            files.by_descriptor(thread, threads.process_of(thread), descriptor, is_named)
         };
         let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| told.push(step) };
         let awaited_ns = assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);

@@ -2,8 +2,9 @@
 //! number only.
 //!
 //! The watch of its filesystem is asked first, which sees every creation. Next comes its number, by which ext4 finds a file, then
-//! the descriptors of the process that uses it. A file that was deleted before one of them was asked has
-//! no name. Its generation is one more than that of the file before: not the kernel's number, but another one.
+//! the descriptors of the process that uses it, and once that has ended what they led to when they were last asked. A file that was
+//! deleted before one of them was asked has no name. Its generation is one more than that of the file before: not the kernel's
+//! number, but another one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -71,6 +72,8 @@ pub struct Files {
     gone: FxHashSet<DeviceNumber>,
     /// Generations of files that are gone.
     ended: FxHashMap<(DeviceNumber, u64), u32>,
+    /// Which file a descriptor of a process led to when it was last asked for.
+    asked: FxHashMap<(u32, u32), FileKey>,
 }
 
 impl Files {
@@ -224,10 +227,16 @@ impl Files {
     }
 
     /// The file that a thread's descriptor leads to, and what is known of it. None where that filesystem would have named the file
-    /// of such a call itself (`is_named`): then the descriptor was another file's when the call was made.
-    pub fn by_descriptor(&mut self, thread: u32, descriptor: u32, is_named: bool) -> FileKey {
-        let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
-        let Some((key, known)) = self.at(&path, thread) else {
+    /// of such a call itself (`is_named`): then the descriptor was another file's when the call was made. Of a process that has
+    /// ended nobody can be asked: it is the file that the descriptor led to when it was last asked for.
+    pub fn by_descriptor(&mut self, thread: u32, process: u32, descriptor: u32, is_named: bool) -> FileKey {
+        // A thread that has ended has no descriptors, its process has; of a zombie the link cannot be read.
+        let has_any = |holder: &u32| fs::read_link(format!("/proc/{holder}/cwd")).is_ok();
+        let Some(holder) = [thread, process].into_iter().find(has_any) else {
+            return self.asked.get(&(process, descriptor)).copied().unwrap_or(FileKey::NONE);
+        };
+        let path = PathBuf::from(format!("/proc/{holder}/fd/{descriptor}"));
+        let Some((key, known)) = self.at(&path, holder) else {
             return if path.exists() && self.gone.is_empty() { ELSEWHERE } else { FileKey::NONE };
         };
         if is_named && self.source(key.device).is_some_and(Source::tells_syncs) {
@@ -239,7 +248,9 @@ impl Files {
             let known = self.named_then(place, known);
             self.known.insert(place, known);
         }
-        FileKey { generation: self.known.entry(place).or_default().generation, ..key }
+        let file = FileKey { generation: self.known.entry(place).or_default().generation, ..key };
+        self.asked.insert((process, descriptor), file);
+        file
     }
 
     /// Learns a file by its path. Its name, where it has blocks: no record may ever name it, as when sync(2) writes them. And

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use joj_analysis::trace::ftrace::record::Command;
 use joj_analysis::trace::texts::{Text, Texts};
@@ -59,10 +58,9 @@ impl Threads {
         self.find(thread, texts).process
     }
 
-    /// Who has a thread's descriptors: itself, or its process once it has ended.
-    pub fn with_descriptors_of(&self, thread: u32) -> u32 {
-        let process = self.known.get(&thread).map_or(thread, |known| known.process);
-        if Path::new(&format!("/proc/{thread}")).exists() { thread } else { process }
+    /// The process of a thread that is known; of another the thread itself. Asks nobody.
+    pub fn process_of(&self, thread: u32) -> u32 {
+        self.known.get(&thread).map_or(thread, |known| known.process)
     }
 
     /// Its process, and what it is called.
