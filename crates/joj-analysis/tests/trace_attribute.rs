@@ -109,6 +109,37 @@ fn what_never_reaches_the_driver_is_told_as_such() {
 }
 
 #[test]
+fn what_a_call_waited_for_is_complete_when_it_returns_though_nobody_said_so() {
+    let mut texts = Texts::default();
+    let calls = ["fdatasync", "sync_file_range"].map(|call| texts.keep(call));
+    let untold = |call, result, of: FileKey| {
+        let around =
+            |kind, time_ns, detail| Event { file: of, name: call, detail, ..write(kind, time_ns, 0, 0) };
+        let events = [
+            around(EventKind::SyncBegin, 1, 0),
+            write(EventKind::Queue, 2, 8, 8),
+            write(EventKind::Issue, 3, 8, 8),
+            around(EventKind::SyncEnd, 40, result),
+            Event { file: of, ..write(EventKind::Freed, 41, 0, 0) },
+        ];
+        let seen = attributed_with(&texts, "ext4", &events);
+        let counts = {
+            let mut summariser = Summariser::of(&header("ext4"));
+            seen.requests.iter().for_each(|one| summariser.outcome(&Outcome::Request(one), &texts));
+            summariser.finish(&header("ext4"), &texts).counts
+        };
+        assert_eq!((counts.writes.bytes, seen.syncs[0].writes), (4096, 1));
+        (counts.untold.bytes, seen.requests[0].completed_ns)
+    };
+    let own = file(DISK);
+    assert_eq!(untold(calls[0], 0, own), (4096, None));
+    let other = FileKey { inode: 13, ..own };
+    for (call, result, of) in [(calls[0], -5, own), (calls[1], 0, own), (calls[0], 0, other)] {
+        assert_eq!(untold(call, result, of), (0, None), "nobody waited for it");
+    }
+}
+
+#[test]
 fn what_nobody_saw_handed_over_is_unattributed_and_the_rest_is_not() {
     let seen = attributed(&[
         write(EventKind::Queue, 1, 16, 8),

@@ -9,6 +9,8 @@
 //!
 //! Events come in the order of their times. Memory grows with what is under way and with the number of files, not of events.
 
+mod completions;
+
 use crate::filesystem::class::{Class, Part};
 use crate::filesystem::facts::Log;
 use crate::trace::attribution::barriers::Barriers;
@@ -19,7 +21,7 @@ use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
-use crate::trace::attribution::issued::{Issued, ToldRequest, key_sector};
+use crate::trace::attribution::issued::{Issued, key_sector};
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
@@ -138,6 +140,7 @@ impl Attributor {
             }
             EventKind::SyncEnd => {
                 self.causes.hand_over_log(event.thread);
+                self.call_ends(event, texts, sink);
                 if let Some(ended) = self.causes.syncs.end(event) {
                     self.over(ended, texts, sink);
                 }
@@ -408,93 +411,5 @@ impl Attributor {
             runs.extend(gap(sector, event.end_sector()));
         }
         runs
-    }
-
-    fn requeue(&mut self, event: &Event) {
-        let told = self.told(event);
-        if let Some(request) = self.issued.requeue(told) {
-            for run in request.runs.into_iter().filter(|run| run.bytes > 0) {
-                self.queued.push_again(told.disk, event.operation, run);
-            }
-        }
-    }
-
-    fn complete(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        // What had a flush before or behind it is told complete twice: with its bytes, and without when the flush is over.
-        if event.bytes == 0 && event.operation != Operation::Flush && event.detail == 0 {
-            return;
-        }
-        let told = self.told(event);
-        let disk = told.disk;
-        let Some(mut request) = self.issued.complete(told, event.detail) else { return };
-        for run in &mut request.runs {
-            if let Some(given) = self.given_again(disk, run) {
-                self.causes.syncs.pass(run, &given);
-                *run = given;
-            }
-        }
-        request.completed_ns = Some(event.time_ns);
-        request.error = event.detail;
-        match request.operation {
-            Operation::Write => self.barriers.written(disk, &request),
-            Operation::Flush => self.barriers.flushed(disk, event.time_ns),
-            _ => {}
-        }
-        self.emit(&request, texts, sink);
-    }
-
-    /// A call that returned before something was complete did not wait for that: what a kernel thread wrote was for another. `None` for
-    /// what stands with it all the same, as its own thread handed it over.
-    fn given_again(&self, disk: DeviceNumber, run: &BlockRun) -> Option<BlockRun> {
-        let filesystem = self.places.filesystem(disk, run.sector);
-        let cause =
-            self.causes.again(run, filesystem.map(|filesystem| self.places.file_device(filesystem)))?;
-        let for_a_journal = cause.is_some_and(|sync| self.for_a_journal(sync));
-        Some(BlockRun {
-            cause: cause.map(|sync| sync.id),
-            transaction: cause.and_then(|sync| sync.transaction),
-            journal_of_journal: run.class == Class::Journal && for_a_journal,
-            for_process: cause.map_or(0, |sync| sync.process),
-            ..*run
-        })
-    }
-
-    fn told(&self, event: &Event) -> ToldRequest {
-        let disk = self.places.whole(event.device);
-        ToldRequest { disk, operation: event.operation, sector: key_sector(event), bytes: event.bytes }
-    }
-
-    /// Hands on runs that wait since before `before_ns`, and requests whose completion nobody told.
-    fn give_up(&mut self, before_ns: u64, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        let is_end = before_ns == u64::MAX;
-        for (disk, operation, run) in self.queued.take_older(before_ns) {
-            let request = Request {
-                // A write that waits for the flush before it, say.
-                under_way: is_end && self.issued.issues(disk),
-                issued_ns: run.queued_ns,
-                disk,
-                sector: run.sector,
-                bytes: run.bytes,
-                operation,
-                issued: run.intended,
-                command: run.command,
-                runs: vec![run],
-                unissued: true,
-                ..Request::default()
-            };
-            self.emit(&request, texts, sink);
-        }
-        self.issued.take_surplus().iter().for_each(|request| self.emit(request, texts, sink));
-        self.causes.syncs.give_up(before_ns);
-        self.tell_settled(texts, sink);
-    }
-
-    fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        if request.operation != Operation::Read && !request.under_way {
-            self.causes.count(request);
-            self.transactions.count(request);
-        }
-        sink(Outcome::Request(request), texts);
-        self.tell_settled(texts, sink);
     }
 }

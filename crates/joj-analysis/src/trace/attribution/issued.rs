@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::filesystem::class::Class;
 use crate::trace::attribution::queued::cut_off;
-use crate::trace::attribution::request::Request;
+use crate::trace::attribution::request::{BlockRun, Request, Sync};
 use crate::trace::event::{DeviceNumber, Event, Operation, SECTOR_BYTES};
 
 /// Which request it is: by disk, what it does, first sector and sectors, then by age.
@@ -107,6 +108,16 @@ impl Issued {
             .map(|(key, _)| *key);
         // Those of one length are in order of age.
         if fewest == most { all.next() } else { all.min_by_key(|key| key.4) }
+    }
+
+    /// Takes what holds nothing but data that a call for its file waits for.
+    pub fn take_awaited(&mut self, sync: &Sync) -> Vec<Request> {
+        let is_its =
+            |run: &BlockRun| run.cause == Some(sync.id) && run.file == sync.file && run.class == Class::Data;
+        let awaited = |request: &Request| !request.runs.is_empty() && request.runs.iter().all(is_its);
+        let writes = self.under_way.iter().filter(|(key, _)| key.1 == Operation::Write);
+        let keys: Vec<IssuedKey> = writes.filter(|(_, one)| awaited(one)).map(|(key, _)| *key).collect();
+        in_order(keys.iter().filter_map(|key| self.under_way.remove(key)).collect())
     }
 
     /// Events were lost, perhaps completions of what is under way now.

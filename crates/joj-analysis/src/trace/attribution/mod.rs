@@ -1,7 +1,7 @@
 //! Which file, commit and cause each request has. Top to bottom:
 //!
 //! ```text
-//! attribute      events in, requests out: asks all below
+//! attribute      events in, requests out: asks all below; in completions how requests end
 //! causes         the sync call for which something is written
 //! transactions   commits under way;  issued, queued, barriers: requests not done yet
 //! files          what each file is at that time;  places, extents: whose block that is

@@ -56,6 +56,8 @@ pub struct Counts {
     /// Handed over and never seen at the driver. In the other counts, too, where the disk has no request queue or the event was lost; not
     /// where the trace ended before.
     pub unissued: RequestCount,
+    /// Complete, as a call that waited for them returned; nobody told when, so they have no latency. In the other counts, too.
+    pub untold: RequestCount,
     /// By class of most of a request's bytes, requests; by class of each byte, bytes.
     pub classes: Vec<ReadAndWritten>,
     /// By class and part, in runs.
@@ -110,6 +112,9 @@ impl Counter {
         self.counts.errors += u64::from(request.error != 0);
         if request.unissued {
             self.counts.unissued.add(request.bytes);
+        }
+        if request.untold {
+            self.counts.untold.add(request.bytes);
         }
         if request.under_way {
             return;

@@ -91,6 +91,14 @@ pub fn careful(summary: &Summary) -> Vec<String> {
         let kib = kib_of(counts.unissued.bytes);
         found.push(format!("{requests} ({kib} KiB) handed over and never seen at the driver"));
     }
+    if counts.untold.requests > 0 {
+        let requests = counted(counts.untold.requests, "request", "requests");
+        found.push(format!(
+            "the kernel did not tell when {requests} ({} KiB) were complete; calls that waited for them returned, so they are counted, \
+             without a latency",
+            kib_of(counts.untold.bytes)
+        ));
+    }
     if counts.errors > 0 {
         found.push(format!("{} failed", counted(counts.errors, "request", "requests")));
     }
