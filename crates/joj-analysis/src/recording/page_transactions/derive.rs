@@ -113,8 +113,7 @@ impl Deriver<'_> {
             }
             (FileRole::Database, CallKind::Close) => self.is_outside(call),
             (FileRole::Log, CallKind::Unlink) => self.none_in_log(false, database),
-            (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
-            (FileRole::Log, CallKind::Held) => self.databases[database].open_logs += 1,
+            (FileRole::Log, CallKind::Open | CallKind::Held) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Close | CallKind::Released)
                 if call.flags & RecordedCall::STAYS_OPEN == 0 =>
             {
@@ -237,8 +236,9 @@ impl Deriver<'_> {
 
     /// A call that is about no file of a database: none does that in a COMMIT.
     fn is_outside(&mut self, call: &RecordedCall) {
-        use CallKind::{FirstPage, Held, LogFrame, Present, Released, Woken};
-        if !matches!(call.kind, FirstPage | Held | LogFrame | Present | Released | Woken) {
+        // waldio may start a thread there.
+        use CallKind::{FirstPage, Fork, Held, LogFrame, Present, Released, Woken};
+        if !matches!(call.kind, FirstPage | Fork | Held | LogFrame | Present | Released | Woken) {
             self.outside.insert(call.thread, self.at);
         }
     }

@@ -100,8 +100,9 @@ fn a_log_without_locks_shows_two_commits_by_what_lies_between() {
 #[test]
 fn write_locks_show_one_commit_over_two_logs() {
     let mut made = Made::of_two("-wal");
-    made.write_lock(1, WRITE).write_lock(B, WRITE).commit_in_log(1, 0).commit_in_log(B, 0);
-    made.write_lock(1, UNLOCK).write_lock(B, UNLOCK);
+    // In the midst of it waldio starts the thread that fills a log.
+    made.write_lock(1, WRITE).write_lock(B, WRITE).commit_in_log(1, 0).push(CallKind::Fork, 0, |_| {});
+    made.commit_in_log(B, 0).write_lock(1, UNLOCK).write_lock(B, UNLOCK);
     // One of b while a's transaction lasts.
     made.write_lock(1, WRITE).write_lock(B, WRITE).commit_in_log(B, 1).write_lock(B, UNLOCK);
     made.commit_in_log(1, 1).write_lock(1, UNLOCK);
