@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::recording::call::RecordedCall;
+use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::last_in_log::LastInLog;
 use crate::recording::page_transactions::log_frames::CommittedFrames;
 use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
@@ -166,6 +167,19 @@ impl DatabaseState {
         self.log.cut(last.begin);
         if let Some(commit) = &mut self.under_way {
             commit.pages_before = self.pages;
+        }
+    }
+
+    /// A call on one of its files. What is written back follows the read of its record: one that stayed in the cache is written by none
+    /// (pager.c, pager_playback_one_page), and the next write is the next commit's.
+    pub fn passes(&mut self, call: &RecordedCall, role: FileRole) {
+        let may_write_back = match role {
+            FileRole::Journal => call.kind.is_read(),
+            FileRole::Database => call.kind.is_write(),
+            _ => false,
+        };
+        if !may_write_back {
+            self.writes_back.take_if(|thread| *thread == call.thread);
         }
     }
 

@@ -91,6 +91,7 @@ impl Deriver<'_> {
         if call.result < 0 && call.kind != CallKind::FirstPage {
             return;
         }
+        self.databases[database].passes(call, role);
         if call.kind.is_sync() {
             return self.sync(call, role, database);
         }

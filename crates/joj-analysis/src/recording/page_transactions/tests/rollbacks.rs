@@ -63,6 +63,18 @@ fn a_rollback_that_reads_the_journal_is_no_commit() {
     }
 }
 
+/// The pages never left the cache, so none is written back: the next write is the next commit's.
+#[test]
+fn a_rollback_of_what_was_not_written_takes_no_page_from_the_next_commit() {
+    let mut made = Made::new();
+    made.size(1, 8).lock(1, RESERVED, 1, 1).open(2, "/d/a.db-journal").journal(2, 1);
+    made.read(2, 0, 8).read(2, 8, 4).read(2, 512, 4).read(2, 516, PAGE).read(2, 516 + PAGE, 4);
+    made.unlink("/d/a.db-journal").lock(1, RESERVED, 1, 2);
+    made.lock(1, RESERVED, 1, 1).open(3, "/d/a.db-journal").journal(3, 1).sync(3);
+    made.pages(1, &[1]).sync(1).unlink("/d/a.db-journal").lock(1, RESERVED, 1, 2);
+    assert_eq!(told(&made.derived()), [(vec![1], 8, 8, RecordedMode::Delete)]);
+}
+
 #[test]
 fn a_hot_journal_is_rolled_back_by_the_next_process() {
     for is_read in [true, false] {
