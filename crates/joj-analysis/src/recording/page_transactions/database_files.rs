@@ -30,6 +30,10 @@ pub enum FileRole {
     Journal,
     Log,
     WalIndex,
+    /// That of waldio's embedded layout.
+    EmbeddedIndex,
+    /// A file without content that is locked while the log is in that layout.
+    EmbeddedLock,
     /// The journal of a commit over several databases.
     SuperJournal,
     /// The directory, whose sync makes names durable.
@@ -83,8 +87,8 @@ fn role_of(path: &str) -> Option<(FileRole, &str)> {
     };
     of("-journal", FileRole::Journal)
         .or_else(|| of("-wal", FileRole::Log))
-        // Where waldio's embedded layout has its locks.
-        .or_else(|| of("-waldio-shm", FileRole::WalIndex))
+        .or_else(|| of("-waldio-shm", FileRole::EmbeddedIndex))
+        .or_else(|| of("-waldio", FileRole::EmbeddedLock))
         .or_else(|| of("-shm", FileRole::WalIndex))
         .or_else(|| super_journal(path))
 }
@@ -174,7 +178,12 @@ impl DatabaseFiles {
             None => description.is_a_database().then(|| texts.get(description.path)),
         });
         let first = first_pages.iter().map(|row| texts.get(row.path)).filter(|path| !path.is_empty());
-        let names: BTreeSet<&str> = beside.chain(described).chain(first).collect();
+        let found: BTreeSet<&str> = beside.chain(described).chain(first).collect();
+        // It has SQLite's locks.
+        let is_lock = |name: &str| {
+            role_of(name).is_some_and(|(role, base)| role == FileRole::EmbeddedLock && found.contains(base))
+        };
+        let names: BTreeSet<&str> = found.iter().copied().filter(|name| !is_lock(name)).collect();
         for name in &names {
             self.databases.push(FoundDatabase { path: (*name).to_owned(), ..FoundDatabase::default() });
         }

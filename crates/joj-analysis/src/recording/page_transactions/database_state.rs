@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::recording::call::RecordedCall;
+use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::last_in_log::LastInLog;
-use crate::recording::page_transactions::log_frames::CommittedFrames;
+use crate::recording::page_transactions::log_frames::{CommittedFrames, EMBEDDED_BLOCK_BYTES};
 use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 use crate::recording::page_transactions::{CommitSyncs, RecordedCommit, RecordedMode};
@@ -32,17 +32,16 @@ pub struct DatabaseState {
     pub last_in_log: Option<LastInLog>,
     /// Threads that had the log's write lock.
     pub log_lockers: HashSet<u32>,
-    /// Transactions of threads that never had it, and of whose frames no head is known.
-    pub outside_locks: u64,
+    /// There is the file on which waldio's connections have a lock while its log is in the embedded layout.
+    pub has_embedded_lock: bool,
     /// Frames were written since the log was synced last.
     pub has_new_frames: bool,
     /// A sync of the log's frames, until it is known whether a checkpoint followed.
     pub log_sync: Option<u32>,
     /// One that may be a commit's which was over before.
     pub late_sync: Option<LateSync>,
-    /// Frames were written, some with heads in the recording, some of them by commits that something bounds.
+    /// Frames were written, some of them by commits that something bounds.
     pub has_frames: bool,
-    pub has_heads: bool,
     pub has_bounds: bool,
 }
 
@@ -142,18 +141,28 @@ impl DatabaseState {
         let is_known = commit.is_locked || !commit.frames.is_empty() || !commit.is_of_log();
         let is_outside =
             !(is_known || self.log_lockers.is_empty() || self.log_lockers.contains(&commit.thread));
-        if has_no_end {
+        // Where heads of others are known, these bytes are no frames.
+        let is_no_frame = commit.is_of_log() && commit.frames.is_empty() && self.log.has_heads;
+        if is_no_frame {
+            return false;
+        } else if has_no_end {
             not_told.ends += 1;
         } else if is_redone {
             not_told.without_journal += 1;
         } else if is_outside {
-            self.outside_locks += 1;
+            not_told.outside_locks += 1;
         }
         !(has_no_end || is_redone || is_outside)
     }
 
+    /// A description of its log is closed. True where that took a transaction away.
+    pub fn log_closed(&mut self, call: &RecordedCall) -> bool {
+        self.open_logs = self.open_logs.saturating_sub(1);
+        call.kind == CallKind::Released && self.cut_off(call)
+    }
+
     /// The process of this row is over: takes away a transaction in the log of which only a sync would tell that it is a commit.
-    pub fn cut_off(&mut self, call: &RecordedCall) -> bool {
+    fn cut_off(&mut self, call: &RecordedCall) -> bool {
         let is_it = |commit: &mut CommitUnderWay| {
             let is_told = commit.is_locked || commit.is_synced || !commit.frames.is_empty();
             commit.process == call.process && commit.is_of_log() && !is_told
@@ -181,6 +190,19 @@ impl DatabaseState {
         if !may_write_back {
             self.writes_back.take_if(|thread| *thread == call.thread);
         }
+        if role == FileRole::EmbeddedLock {
+            self.has_embedded_lock = call.kind != CallKind::Unlink;
+        }
+    }
+
+    /// Whether a write without heads at its log's begin makes it one in the embedded layout. Under the write lock that lock tells it.
+    /// Else it is one of whole blocks: a frame of SQLite's own layout ends in the second one, where pages are not smaller.
+    pub fn begins_embedded(&self, write: &RecordedCall, page_bytes: u64) -> bool {
+        if self.under_way.as_ref().is_some_and(|commit| commit.is_locked) {
+            return self.log.is_embedded;
+        }
+        let may_be = self.has_embedded_lock || self.log.is_embedded || page_bytes == EMBEDDED_BLOCK_BYTES;
+        may_be && write.moved_bytes().is_multiple_of(EMBEDDED_BLOCK_BYTES)
     }
 
     /// It was read up to so many pages.

@@ -13,14 +13,12 @@ use crate::recording::page_transactions::database_state::{DatabaseState, LateSyn
 use crate::recording::page_transactions::last_in_log::{LastInLog, WithoutNext};
 use crate::recording::page_transactions::locks::{LockSense, by_effect};
 use crate::recording::page_transactions::log_frames::{
-    CommittedFrames, LOG_HEADER_BYTES, RecordedFrame, TransactionFrames, heads_of,
+    CommittedFrames, FrameBytes, RecordedFrame, TransactionFrames, heads_of,
 };
 use crate::recording::page_transactions::positions::Positions;
 use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::{CommitUnderWay, ZEROED_HEADER_BYTES};
-use crate::recording::page_transactions::{
-    CommitPart, CommitSyncs, PageTransactions, RecordedCommit, RecordedMode,
-};
+use crate::recording::page_transactions::{CommitSyncs, PageTransactions, RecordedCommit, RecordedMode};
 
 /// Why a recording's commits are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -100,7 +98,9 @@ impl Deriver<'_> {
             (FileRole::Database, CallKind::Lock) => {
                 self.lock(call, LockSense::of_database(call), database);
             }
-            (FileRole::WalIndex, CallKind::Lock) => self.log_lock(call, database),
+            (FileRole::WalIndex | FileRole::EmbeddedIndex, CallKind::Lock) => {
+                self.log_lock(call, role, database);
+            }
             (FileRole::Database, CallKind::Fstat | CallKind::Stat | CallKind::Present) => {
                 let page_bytes = self.page_bytes(database);
                 self.databases[database].size(call, page_bytes);
@@ -118,10 +118,7 @@ impl Deriver<'_> {
             (FileRole::Log, CallKind::Close | CallKind::Released)
                 if call.flags & RecordedCall::STAYS_OPEN == 0 =>
             {
-                let state = &mut self.databases[database];
-                state.open_logs = state.open_logs.saturating_sub(1);
-                let is_cut_off = call.kind == CallKind::Released && state.cut_off(call);
-                self.not_told.ends += u64::from(is_cut_off);
+                self.not_told.ends += u64::from(self.databases[database].log_closed(call));
             }
             (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
             _ => {}
@@ -219,13 +216,14 @@ impl Deriver<'_> {
         }
     }
 
-    fn log_lock(&mut self, call: &RecordedCall, database: usize) {
+    fn log_lock(&mut self, call: &RecordedCall, role: FileRole, database: usize) {
         let sense = LockSense::of_log(call);
         let (at, outside) = self.place(call.thread);
         let state = &mut self.databases[database];
         if sense == LockSense::Begins {
             state.has_bounds = true;
             state.log_lockers.insert(call.thread);
+            state.log.is_embedded = role == FileRole::EmbeddedIndex;
         }
         if sense == LockSense::Ends
             && let Some(commit) = state.under_way.as_mut().filter(|commit| commit.process == call.process)
@@ -365,38 +363,43 @@ impl Deriver<'_> {
         self.written_bytes += call.moved_bytes();
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
-        state.has_frames = true;
+        let new = state.log.new_ones(heads);
+        let begins_anew = offset == 0 && new.len() == heads.len();
+        let is_embedded = match begins_anew {
+            true => heads.is_empty() && state.begins_embedded(call, page_bytes),
+            false => state.log.is_embedded,
+        };
+        let Some(bytes) = FrameBytes::of(call, offset, is_embedded) else { return };
+        state.has_frames |= !bytes.is_empty();
         if state.log_sync.take().is_some() {
             // Frames followed a sync, and no checkpoint lay between: it ended a commit.
             state.has_bounds = true;
         }
-        let new = state.log.new_ones(heads);
-        let begins_anew = offset == 0 && new.len() == heads.len();
         if begins_anew {
-            state.log = CommittedFrames::default();
+            state.log = CommittedFrames::none(is_embedded);
         }
         state.late_sync = None;
-        let end = offset.saturating_add(call.moved_bytes());
-        state.has_new_frames |= end > LOG_HEADER_BYTES;
+        state.has_new_frames |= !bytes.is_empty();
         let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
-            is_first && commit.takes_log_write(new.first(), end, page_bytes)
+            is_first && commit.takes_log_write(new.first(), bytes.end, page_bytes)
         });
-        let is_next = !commit.is_of_log() && end > LOG_HEADER_BYTES;
+        let is_next = !(commit.is_of_log() || bytes.is_empty());
         if begins_anew {
             // Under one lock: it was rolled back to a savepoint before its first frame.
             commit.frames = TransactionFrames::default();
         }
         commit.description = call.description;
-        commit.log_bytes.take(offset.max(LOG_HEADER_BYTES), end);
+        commit.is_embedded = is_embedded;
+        commit.log_bytes.take(bytes.begin, bytes.end);
         commit.wrote(call);
         commit.bounds.wrote(at, call.thread, outside);
         if begins_anew {
             self.none_in_log(true, database);
         }
         let first = new.first().map(|head| head.offset);
-        let first = first.or((!self.databases[database].has_heads).then_some(offset.max(LOG_HEADER_BYTES)));
+        let first = first.or((!self.databases[database].log.has_heads).then_some(bytes.begin));
         if let Some(first) = first.filter(|_| is_next) {
             self.next_in_log(first, database);
         }
@@ -407,7 +410,7 @@ impl Deriver<'_> {
 
     fn frame(&mut self, call: &RecordedCall, head: RecordedFrame, database: usize) {
         let state = &mut self.databases[database];
-        (state.has_bounds, state.has_heads) = (true, true);
+        (state.has_bounds, state.log.has_heads) = (true, true);
         let (at, outside) = self.place(call.thread);
         // Only a write of several frames has another one behind a commit mark: what wrote a head alone has begun the next commit.
         let commit = self.going_on(call, database, |commit| {
@@ -474,17 +477,12 @@ impl Deriver<'_> {
             self.none_in_log(false, database);
             let state = &mut self.databases[database];
             state.has_bounds |= state.log_sync.is_some();
-            // Heads of others say that these bytes are no frames.
-            self.not_told.outside_locks += if state.has_heads { 0 } else { state.outside_locks };
             if state.has_frames && !state.has_bounds {
                 return Err(DeriveError::NoBounds(self.files.databases[database].path.clone()));
             }
         }
-        // Where heads are known, other bytes in the log are no frames: waldio fills space ahead of need, also where a rollback follows.
-        let databases = &self.databases;
-        let is_known = |part: &CommitPart| part.pages_known || !databases[part.database].has_heads;
         let found = self.commits.drain(..).zip(self.bounds.drain(..));
-        let found = found.filter(|(commit, _)| !commit.parts.is_empty() && commit.parts.iter().all(is_known));
+        let found = found.filter(|(commit, _)| !commit.parts.is_empty());
         let joined = join(found.collect());
         if joined.commits.is_empty() {
             return Err(DeriveError::NoCommit);

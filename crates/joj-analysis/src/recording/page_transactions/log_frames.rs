@@ -13,16 +13,45 @@
 //!   next commit where a lock bounds the transaction.
 //! - *Whole blocks.* waldio's direct writes begin at a block's begin, and so bring heads that are in the log already.
 //! - *Begun anew.* A write of the log's header takes all frames away.
+//! - *The embedded layout* of waldio has one block for the header and one for each frame, whose heads are not in the recording. The
+//!   header's block is also written before any frame, and by a last close, without a lock (docs/log_format.md).
+//! - *Zeros ahead of need.* waldio appends them (RWF_APPEND), and nobody appends frames.
 //!
 //! Source: wal.c of SQLite 3.40 to 3.50 (walFrames, walRewriteChecksums).
 
 use std::collections::BTreeMap;
 
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::RWF_APPEND;
 
 /// The header in front of a log's first frame, and of each frame (wal.c).
 pub const LOG_HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: u64 = 24;
+
+/// A block of a log in waldio's embedded layout, and the size of pages that it needs.
+pub const EMBEDDED_BLOCK_BYTES: u64 = 4096;
+
+/// The bytes of a write to a log that may be frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameBytes {
+    pub begin: u64,
+    pub end: u64,
+}
+
+impl FrameBytes {
+    /// Those of a write; `None` where it appends zeros.
+    pub fn of(write: &RecordedCall, offset: u64, is_embedded: bool) -> Option<Self> {
+        let appends = write.kind == CallKind::Pwritev && write.flags & RWF_APPEND != 0;
+        let header_bytes = if is_embedded { EMBEDDED_BLOCK_BYTES } else { LOG_HEADER_BYTES };
+        let begin = offset.max(header_bytes);
+        (!appends).then(|| Self { begin, end: offset.saturating_add(write.moved_bytes()).max(begin) })
+    }
+
+    /// Whether there are none: it is a header.
+    pub fn is_empty(&self) -> bool {
+        self.begin == self.end
+    }
+}
 
 /// The head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,25 +131,37 @@ impl TransactionFrames {
     }
 }
 
-/// The frames that commits left in a log, since it was begun anew.
+/// A log since it was begun anew.
 #[derive(Debug, Default)]
-pub struct CommittedFrames(BTreeMap<u64, RecordedFrame>);
+pub struct CommittedFrames {
+    /// The frames that commits left in it.
+    heads: BTreeMap<u64, RecordedFrame>,
+    /// Frames were written whose heads are in the recording: then those of all are.
+    pub has_heads: bool,
+    /// It is in the embedded layout.
+    pub is_embedded: bool,
+}
 
 impl CommittedFrames {
+    /// Of a log that is begun anew.
+    pub fn none(is_embedded: bool) -> Self {
+        Self { is_embedded, ..Self::default() }
+    }
+
     /// Takes those of a commit.
     pub fn take(&mut self, commit: &TransactionFrames) {
-        self.0.extend(commit.heads().map(|head| (head.offset, *head)));
+        self.heads.extend(commit.heads().map(|head| (head.offset, *head)));
     }
 
     /// Takes away those from `begin` on.
     pub fn cut(&mut self, begin: u64) {
-        self.0.split_off(&begin);
+        self.heads.split_off(&begin);
     }
 
     /// Of the heads that a write brought those that were not in the log yet.
     pub fn new_ones<'a>(&self, heads: &'a [RecordedFrame]) -> &'a [RecordedFrame] {
-        let again = heads.iter().take_while(|head| self.0.get(&head.offset) == Some(*head)).count();
-        let last = self.0.last_key_value().map_or(0, |(offset, _)| *offset);
+        let again = heads.iter().take_while(|head| self.heads.get(&head.offset) == Some(*head)).count();
+        let last = self.heads.last_key_value().map_or(0, |(offset, _)| *offset);
         // A log that is begun anew may get the same pages at the same places. Then nothing follows behind the last.
         let is_block = heads.get(again).is_some_and(|next| next.offset > last);
         if is_block { &heads[again..] } else { heads }

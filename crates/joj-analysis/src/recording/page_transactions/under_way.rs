@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::page_transactions::attached::CommitBounds;
 use crate::recording::page_transactions::log_frames::{
-    FRAME_HEADER_BYTES, RecordedFrame, TransactionFrames, WrittenBytes,
+    EMBEDDED_BLOCK_BYTES, FRAME_HEADER_BYTES, RecordedFrame, TransactionFrames, WrittenBytes,
 };
 use crate::recording::page_transactions::{CommitPart, CommitSyncs, PageOne, RecordedCommit, RecordedMode};
 
@@ -49,6 +49,8 @@ pub struct CommitUnderWay {
     /// Frames of the log whose heads are known.
     pub frames: TransactionFrames,
     pub log_bytes: WrittenBytes,
+    /// Its log is in waldio's embedded layout: a frame is as long as its page.
+    pub is_embedded: bool,
     /// One past the last byte of the journal that was written.
     pub journal_extent: Option<u64>,
     pub journal_end: Option<RecordedMode>,
@@ -155,7 +157,9 @@ impl CommitUnderWay {
     /// Frames of the log, from the bytes where no row tells.
     fn frame_count(&self, page_bytes: u64) -> u64 {
         if self.frames.is_empty() {
-            return self.log_bytes.count() / (FRAME_HEADER_BYTES + page_bytes);
+            let stock_bytes = FRAME_HEADER_BYTES + page_bytes;
+            return self.log_bytes.count()
+                / if self.is_embedded { EMBEDDED_BLOCK_BYTES } else { stock_bytes };
         }
         self.frames.heads().count() as u64
     }

@@ -2,8 +2,9 @@
 //! Method: recordings made by hand of what SQLite and waldio do to a log. Those of a real SQLite:
 //! crates/joj/tests/record_live_sqlite.rs.
 
-use super::{Made, PAGE};
+use super::{Made, PAGE, RESERVED};
 use crate::recording::call::CallKind;
+use crate::recording::flags::RWF_APPEND;
 use crate::recording::page_transactions::PageTransactions;
 use crate::recording::page_transactions::outcome::FrameInterval;
 
@@ -22,6 +23,17 @@ impl Made {
         self.write(description, at, 24);
         self.push(CallKind::LogFrame, description, |call| {
             (call.offset, call.bytes, call.flags) = (at, page, commit);
+        })
+    }
+
+    fn close(&mut self, description: u32) -> &mut Self {
+        self.push(CallKind::Close, description, |_| {})
+    }
+
+    /// Zeros that waldio appends ahead of need.
+    fn fill(&mut self, description: u32, offset: u64) -> &mut Self {
+        self.push(CallKind::Pwritev, description, |call| {
+            (call.offset, call.bytes, call.result, call.flags) = (offset, 8 * PAGE, 8 * 4096, RWF_APPEND);
         })
     }
 
@@ -214,4 +226,49 @@ fn what_is_written_without_the_lock_that_others_take_is_said() {
         let said = |note: &String| note.contains("without its lock") && note.ends_with(": 2");
         assert!(found.notes.iter().any(said), "{:?}", found.notes);
     }
+}
+
+/// In waldio's embedded layout a log begins with a block without frames, which is written before anybody has a lock. Each frame is
+/// a block without a head in the recording, and zeros are appended ahead of need.
+#[test]
+fn blocks_of_the_embedded_layout_are_frames_but_for_its_guard_and_what_is_filled() {
+    for stock_commits in [0, 1] {
+        let mut made = Made::new();
+        if stock_commits > 0 {
+            // The same database had its log in SQLite's own layout before, whose frames have heads.
+            made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").lock(3, 120, 1, 1).write(2, 0, 32);
+            made.frame(2, 0, 2, 3).sync(2).lock(3, 120, 1, 2).pages(1, &[2]).sync(1).close(2);
+            made.unlink("/d/a.db-wal");
+        }
+        for (log, index) in [(10, 11), (20, 21)] {
+            made.open(log, "/d/a.db-wal").write(log, 0, PAGE).open(index, "/d/a.db-waldio-shm");
+            made.lock(index, 120, 1, 1).write(log, 0, 3 * PAGE).sync(log).lock(index, 120, 1, 2);
+            made.thread = log;
+            made.fill(log, 3 * PAGE).sync(log);
+            made.thread = 1;
+            // Room that is made under the lock, and a rollback.
+            made.lock(index, 120, 1, 1).fill(log, 11 * PAGE).lock(index, 120, 1, 2);
+            made.lock(index, 120, 1, 1).write(log, 3 * PAGE, PAGE).sync(log).lock(index, 120, 1, 2);
+            // The last close empties the log where it is.
+            made.pages(1, &[2]).sync(1).write(log, 0, PAGE).sync(log).write(log, 0, 32).sync(log).close(log);
+        }
+        let found = made.derived();
+        let frames: Vec<u64> = found.parts().map(|part| part.frames).skip(stock_commits).collect();
+        assert_eq!(frames, [2, 1, 2, 1], "of {stock_commits}: {:?}", found.notes);
+        assert!(found.notes.is_empty(), "{:?}", found.notes);
+    }
+}
+
+/// Its pages got another size in the end, so that their size tells nothing.
+#[test]
+fn the_embedded_layouts_own_files_tell_it_where_the_size_of_pages_does_not() {
+    let mut made = Made::new();
+    made.open(4, "/d/a.db-waldio").lock(4, RESERVED - 1, 1, 0).open(2, "/d/a.db-wal").write(2, 0, PAGE);
+    made.open(3, "/d/a.db-waldio-shm").lock(3, 120, 1, 1).write(2, 0, 3 * PAGE).sync(2).lock(3, 120, 1, 2);
+    // The last close empties the log where it is.
+    made.pages(1, &[2]).sync(1).unlink("/d/a.db-waldio").write(2, 0, PAGE).sync(2).write(2, 0, 32).close(2);
+    made.push(CallKind::FirstPage, 1, |call| call.offset = 1024);
+    let found = made.derived();
+    assert_eq!((frames(&found), &found.notes[..]), (vec![(vec![], 2)], &[][..]));
+    assert_eq!(found.databases.len(), 1);
 }
