@@ -75,7 +75,7 @@ struct Description {
 }
 
 /// True for a length that a page can have.
-fn is_page(bytes: u64) -> bool {
+pub fn is_page(bytes: u64) -> bool {
     bytes.is_power_of_two() && (512..=65_536).contains(&bytes)
 }
 

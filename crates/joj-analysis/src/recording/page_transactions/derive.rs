@@ -131,7 +131,7 @@ impl Deriver<'_> {
                 self.databases[database].has_at_least(pages);
             }
             (FileRole::Journal, false) => {
-                let read = JournalRead::of(offset, call.moved_bytes(), self.page_bytes(database));
+                let read = JournalRead::of(offset, call.moved_bytes());
                 self.databases[database].read_journal(call, read);
             }
             (FileRole::Journal, true) => self.write_journal(call, offset, database),

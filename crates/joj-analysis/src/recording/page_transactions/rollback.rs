@@ -4,6 +4,8 @@
 //! header, cuts the database to the size that it names, and then reads each record and writes its page back (pager_playback). The next
 //! process to open a database with a hot journal does the same. A rollback to a savepoint reads the records since then without the header.
 
+use crate::recording::page_transactions::database_files::is_page;
+
 /// Byte of a journal's header where the number of its records stands, which each rollback of a whole transaction reads.
 const RECORD_COUNT: u64 = 8;
 
@@ -19,11 +21,11 @@ pub enum JournalRead {
 }
 
 impl JournalRead {
-    /// Of a read of so many bytes.
-    pub fn of(offset: u64, bytes: u64, page_bytes: u64) -> Self {
+    /// Of a read of so many bytes. A page may have another size than those of the database in the end: a VACUUM changes it.
+    pub fn of(offset: u64, bytes: u64) -> Self {
         if (offset..offset.saturating_add(bytes)).contains(&RECORD_COUNT) {
             Self::Header
-        } else if bytes == page_bytes {
+        } else if is_page(bytes) {
             Self::Record
         } else {
             Self::Other

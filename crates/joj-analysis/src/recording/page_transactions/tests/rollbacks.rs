@@ -76,6 +76,17 @@ fn a_rollback_of_what_was_not_written_takes_no_page_from_the_next_commit() {
 }
 
 #[test]
+fn a_rollback_is_one_whatever_size_pages_get_afterwards() {
+    let mut made = Made::new();
+    made.size(1, 8).lock(1, RESERVED, 1, 1);
+    made.open(2, "/d/a.db-journal").journal(2, 2).sync(2).pages(1, &[3, 5, 9]);
+    made.header_read(2, 8).written_back(2, 1, &[(0, 3), (1, 5)]).sync(1).unlink("/d/a.db-journal");
+    made.lock(1, RESERVED, 1, 2).lock(1, RESERVED, 1, 1).committed(3).lock(1, RESERVED, 1, 2);
+    made.push(CallKind::FirstPage, 1, |call| call.offset = 1024);
+    assert_eq!(made.derived().commits.len(), 1);
+}
+
+#[test]
 fn a_hot_journal_is_rolled_back_by_the_next_process() {
     for is_read in [true, false] {
         let mut made = Made::new();
