@@ -8,12 +8,16 @@ use thiserror::Error;
 use crate::bench::ask::Stop;
 use crate::lab::image::error::ImageError;
 use crate::lab::recorded_log::RecordedLogError;
+use crate::machine::files::work_dir::WorkDirError;
 use crate::machine::proc::worker_process::NoOwnFile;
 use crate::machine::qemu::error::QemuError;
 
 /// Why host and guest cannot share files.
 #[derive(Debug, Error)]
 pub enum ShareError {
+    /// There is no place for the shared directory.
+    #[error("{0}, or name another place with TMPDIR")]
+    Place(#[source] WorkDirError),
     /// The shared directory cannot be made.
     #[error("cannot make {}: {error}; name another place with TMPDIR", .path.display())]
     Make {

@@ -114,7 +114,8 @@ impl GuestPool {
     /// [`SessionEnd`]; nothing is left.
     pub fn open(&self, batches: usize) -> Result<OpenPool<'_>, SessionEnd> {
         let lanes = self.jobs.clamp(1, batches.max(1));
-        let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, ShareError>>()?;
+        let shares =
+            (0..lanes).map(|_| HostShare::create()).collect::<Result<Vec<HostShare>, ShareError>>()?;
         let image = shares[0].beside("image");
         archive::write(&image, &self.contents, &self.packages)?;
         let console = shares[0].beside("console");

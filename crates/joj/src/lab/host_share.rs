@@ -1,58 +1,54 @@
 //! The directory that host and guest share, seen from the host: gone when the session is over.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::lab::error::{ShareError, UnitError};
 use crate::lab::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
 use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
+use crate::machine::files::work_dir::{WorkDir, WorkDirError};
 
 /// Begin of the names of these directories.
-const NAME: &str = "joj-lab-";
-/// In each: flock(2) on it while its joj runs. The kernel lets go of it also where a joj is killed.
-const LOCK: &str = "lock";
+const NAME: &str = "joj-lab";
 
 /// A directory of the host that its guest sees.
 #[derive(Debug)]
 pub struct HostShare {
-    path: PathBuf,
-    _lock: File,
+    directory: WorkDir,
 }
 
 impl HostShare {
-    /// Makes this process's directory `number` below the system's for temporary files.
+    /// Makes a directory of this process below the system's for temporary files.
     /// # Errors
-    /// Where there is no room or no permission.
-    pub fn create(number: usize) -> Result<HostShare, ShareError> {
-        let path = std::env::temp_dir().join(format!("{NAME}{}-{number}", std::process::id()));
-        let problem = |error: io::Error| ShareError::Make { path: path.clone(), error };
-        remove_left(&std::env::temp_dir());
-        // What a killed joj of the same number left, without a lock.
-        match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
-            _ => {}
-        }
-        let lock = locked(&path).map_err(problem)?;
+    /// Where there is none, no room or no permission.
+    pub fn create() -> Result<HostShare, ShareError> {
+        Self::below(&std::env::temp_dir())
+    }
+
+    fn below(place: &Path) -> Result<HostShare, ShareError> {
+        let directory = WorkDir::locked(place, NAME).map_err(|error| match error {
+            WorkDirError::ReadOnly { place, error } => ShareError::Make { path: place.join(NAME), error },
+            error => ShareError::Place(error),
+        })?;
+        let share = HostShare { directory };
         for directory in [CELLS_DIRECTORY, TRACES_DIRECTORY, RECORDINGS_DIRECTORY] {
-            fs::create_dir_all(path.join("share").join(directory)).map_err(problem)?;
+            let path = share.shared().join(directory);
+            fs::create_dir_all(&path).map_err(|error| ShareError::Make { path, error })?;
         }
-        Ok(HostShare { path, _lock: lock })
+        Ok(share)
     }
 
     /// The shared directory itself.
     pub fn shared(&self) -> PathBuf {
-        self.path.join("share")
+        self.directory.path().join("share")
     }
 
     /// A file that the guest does not see.
     pub fn beside(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.directory.path().join(name)
     }
 
     /// Leaves `value` there, in a file of this name.
@@ -106,66 +102,33 @@ impl HostShare {
     }
 }
 
-/// Makes a directory, and its lock. Another joj may take the directory for one that was left, until the lock is there.
-fn locked(directory: &Path) -> io::Result<File> {
-    loop {
-        fs::create_dir_all(directory)?;
-        let file = directory.join(LOCK);
-        let lock = match File::create(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            made => made?,
-        };
-        flock(&lock, FlockOperation::LockExclusive)?;
-        if fs::metadata(&file).is_ok_and(|facts| lock.metadata().is_ok_and(|own| own.ino() == facts.ino())) {
-            return Ok(lock);
-        }
-    }
-}
-
-/// Removes the directories in `place` whose joj was killed.
-fn remove_left(place: &Path) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(NAME);
-        let lock = entry.path().join(LOCK);
-        // Anybody may make a name there: opening a pipe would wait.
-        let is_lock = is_ours && fs::symlink_metadata(&lock).is_ok_and(|facts| facts.is_file());
-        let lock = is_lock.then(|| File::open(&lock).ok()).flatten();
-        if let Some(lock) = lock
-            && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
-            // Another user's stay.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-impl Drop for HostShare {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn place(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("joj-share-{name}-{}", std::process::id()))
+    }
+
+    /// As two containers with one /tmp have it: the second finds its own name taken.
     #[test]
-    fn what_a_killed_joj_left_is_removed_and_what_one_uses_is_not() {
-        let place = std::env::temp_dir().join(format!("joj-left-{}", std::process::id()));
-        let [used, left, without, other] =
-            ["joj-lab-1-0", "joj-lab-2-0", "joj-lab-3-0", "other"].map(|name| place.join(name));
-        let lock = locked(&used).unwrap();
-        for directory in [&left, &other] {
-            // A killed process's locks go with it.
-            drop(locked(directory).unwrap());
-            fs::write(directory.join("image"), "").unwrap();
-        }
-        fs::create_dir_all(&without).unwrap();
-        remove_left(&place);
-        assert_eq!([&used, &left, &without, &other].map(|one| one.exists()), [true, false, true, true]);
-        drop(lock);
-        remove_left(&place);
-        assert!(!used.exists());
-        fs::remove_dir_all(&place).unwrap();
+    fn a_second_joj_with_the_same_process_number_has_a_directory_of_its_own() {
+        let place = place("two");
+        fs::create_dir(&place).unwrap();
+        let first = HostShare::below(&place).unwrap();
+        first.put("job", &1).unwrap();
+        let second = HostShare::below(&place).unwrap();
+        assert!(first.shared() != second.shared() && first.shared().join("job").exists());
+        drop((first, second));
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+        fs::remove_dir(&place).unwrap();
+    }
+
+    #[test]
+    fn a_directory_for_temporary_files_that_is_missing_is_not_made() {
+        let place = place("missing");
+        let said = HostShare::below(&place).unwrap_err().to_string();
+        assert!(said.contains("there is no directory") && said.contains("TMPDIR"), "{said}");
+        assert!(!place.exists());
     }
 }

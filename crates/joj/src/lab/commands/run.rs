@@ -202,7 +202,7 @@ fn shell(options: &MachineOptions) -> Result<ExitCode, LabError> {
     process::version()?;
     let packages = packages(options)?;
     let contents = contents(options, Needed::default())?;
-    let share = HostShare::create(0)?;
+    let share = HostShare::create()?;
     let image = share.beside("image");
     archive::write(&image, &contents, &packages)?;
     let machine = Machine {

@@ -13,6 +13,7 @@
 //! counters          counters of the device, the journal and the processors
 //! place             where a directory stands: its file system and the device below
 //! work_dir          a fresh directory for a measurement's files, gone when that is over
+//! left_over         directories that a killed joj left, removed
 //! ```
 
 #[cfg(test)]
@@ -28,3 +29,4 @@ pub mod measured;
 pub mod counters;
 pub mod place;
 pub mod work_dir;
+pub(in crate::machine) mod left_over;

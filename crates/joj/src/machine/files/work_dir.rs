@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::machine::files::left_over::{self, NameLock};
 use crate::machine::proc::clock::pause;
+
+/// So many directories of a process, at most, are in one place: a lane of guests has one, and so does a killed joj of the same number.
+const NUMBERS: usize = 10_000;
 
 /// Why there is no directory to measure in; nothing is left behind.
 #[derive(Debug, Error)]
@@ -37,7 +41,7 @@ pub enum WorkDirError {
         #[source]
         error: io::Error,
     },
-    /// A hundred directories of this process's number are in the way.
+    /// Ten thousand directories of this process's number are in the way.
     #[error("{} is full of {name}-* directories; remove those of runs that were killed", .place.display())]
     Full {
         /// The directory that was given.
@@ -51,6 +55,8 @@ pub enum WorkDirError {
 #[derive(Debug)]
 pub struct WorkDir {
     path: PathBuf,
+    /// It goes after the directory.
+    _lock: Option<NameLock>,
 }
 
 impl WorkDir {
@@ -65,6 +71,23 @@ impl WorkDir {
     /// # Errors
     /// As [`WorkDir::create`].
     pub fn named(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
+        Self::make(parent, name, |_| Ok(Some(None)))
+    }
+
+    /// The same, with a lock beside it: where this joj is killed, the next that makes one of this name there removes it.
+    /// # Errors
+    /// As [`WorkDir::create`]; the filesystem has no locks.
+    pub fn locked(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
+        left_over::remove_left(parent, name);
+        Self::make(parent, name, |path| Ok(NameLock::take(path)?.map(Some)))
+    }
+
+    /// Makes the first directory that is not there and whose name `lock` gives.
+    fn make(
+        parent: &Path,
+        name: &'static str,
+        lock: impl Fn(&Path) -> io::Result<Option<Option<NameLock>>>,
+    ) -> Result<WorkDir, WorkDirError> {
         let place = || parent.to_owned();
         match fs::metadata(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -76,12 +99,14 @@ impl WorkDir {
             }
             Ok(_) => {}
         }
-        for attempt in 0..100 {
-            let path = parent.join(format!("{name}-{}-{attempt}", std::process::id()));
+        for number in 0..NUMBERS {
+            let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
+            let problem = |error| WorkDirError::ReadOnly { place: place(), error };
+            let Some(lock) = lock(&path).map_err(problem)? else { continue };
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(WorkDir { path }),
+                Ok(()) => return Ok(WorkDir { path, _lock: lock }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(WorkDirError::ReadOnly { place: place(), error }),
+                Err(error) => return Err(problem(error)),
             }
         }
         Err(WorkDirError::Full { place: place(), name })

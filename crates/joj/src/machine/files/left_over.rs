@@ -1,0 +1,165 @@
+//! Directories of joj's that a killed joj left: told from those in use by a lock beside each, and removed.
+//!
+//! ```text
+//! joj-lab-4711-0        the directory
+//! joj-lab-4711-0.lock   an empty file; its joj holds flock(2) on it, and the kernel lets go of it also where that joj is killed
+//! ```
+//!
+//! Invariants: 1. who removes a directory of another joj's, or makes one, holds the lock that is at its name then. 2. The lock's name
+//! goes after the directory. 3. A directory without a lock is not touched: its user may have made it, or asked to keep it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// What follows the directory's name in its lock's.
+const SUFFIX: &str = ".lock";
+
+/// The right to a directory's name, as long as the value lives.
+#[derive(Debug)]
+pub(in crate::machine) struct NameLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl NameLock {
+    /// Takes the lock of the name `directory`, whether there is such a directory or not; `None` where another joj has it.
+    /// # Errors
+    /// No file can be made there, or the filesystem has no locks; nothing is left behind.
+    pub(in crate::machine) fn take(directory: &Path) -> io::Result<Option<NameLock>> {
+        let path = path(directory);
+        // Another user's file, a pipe or a link at this name is not opened: whoever made it shall not decide what joj waits for.
+        let file = match File::options().write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            made => made?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            // Who looks for what was left was faster.
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                return Err(error.into());
+            }
+        }
+        Ok(leads_to(&path, &file).then_some(NameLock { path, _file: file }))
+    }
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn path(directory: &Path) -> PathBuf {
+    let mut path = directory.as_os_str().to_owned();
+    path.push(SUFFIX);
+    path.into()
+}
+
+/// Whether the file at `path` is the one that is open.
+fn leads_to(path: &Path, file: &File) -> bool {
+    let facts = fs::symlink_metadata(path).and_then(|there| Ok((there, file.metadata()?)));
+    facts.is_ok_and(|(there, open)| (there.dev(), there.ino()) == (open.dev(), open.ino()))
+}
+
+/// Removes the directories `<name>-*` in `place` whose joj was killed.
+pub(in crate::machine) fn remove_left(place: &Path, name: &str) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let lock = entry.file_name();
+        let directory = lock.to_str().and_then(|lock| lock.strip_suffix(SUFFIX));
+        let rest = directory.and_then(|directory| directory.strip_prefix(name)?.strip_prefix('-'));
+        // Anybody may make a name there: opening a pipe would wait.
+        let is_lock = rest.is_some() && entry.file_type().is_ok_and(|kind| kind.is_file());
+        let file = is_lock.then(|| File::options().write(true).open(entry.path()).ok()).flatten();
+        if let Some((directory, file)) = directory.zip(file) {
+            remove_if_left(&place.join(directory), file);
+        }
+    }
+}
+
+/// Removes the directory unless its joj runs; `lock` was at its lock's name a moment ago.
+fn remove_if_left(directory: &Path, lock: File) {
+    let path = path(directory);
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return;
+    }
+    // Meanwhile somebody else may have removed both, and a joj with the same process number made them anew.
+    if !leads_to(&path, &lock) {
+        return;
+    }
+    match fs::remove_dir_all(directory) {
+        // Another user's stays.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+        _ => drop(NameLock { path, _file: lock }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> PathBuf {
+        let place = std::env::temp_dir().join(format!("joj-left-{name}-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        place
+    }
+
+    /// What a killed process leaves: its locks go with it, their files stay.
+    fn leave(directory: &Path) {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("image"), "").unwrap();
+        fs::write(path(directory), "").unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_joj_left_is_removed_and_what_one_uses_is_not() {
+        let place = place("removed");
+        let [used, left, without, other] =
+            ["joj-lab-1-0", "joj-lab-2-0", "joj-lab-3-0", "joj-labour-4-0"].map(|name| place.join(name));
+        let lock = NameLock::take(&used).unwrap().unwrap();
+        for directory in [&used, &without] {
+            fs::create_dir(directory).unwrap();
+        }
+        for directory in [&left, &other] {
+            leave(directory);
+        }
+        remove_left(&place, "joj-lab");
+        let there = [&used, &left, &without, &other].map(|one| (one.exists(), path(one).exists()));
+        assert_eq!(there, [(true, true), (false, false), (true, false), (true, true)]);
+        drop(lock);
+        assert!(!path(&used).exists());
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn who_locked_what_is_gone_leaves_the_new_owner_of_the_name_alone() {
+        let place = place("anew");
+        let directory = place.join("joj-lab-1-0");
+        leave(&directory);
+        let old = File::options().write(true).open(path(&directory)).unwrap();
+        remove_left(&place, "joj-lab");
+        let _new = NameLock::take(&directory).unwrap().unwrap();
+        fs::create_dir(&directory).unwrap();
+        // The lock on the old inode can be had, as nobody holds it.
+        remove_if_left(&directory, old);
+        assert!(directory.exists() && path(&directory).exists());
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn a_name_has_one_owner() {
+        let place = place("owner");
+        let directory = place.join("joj-lab-1-0");
+        let first = NameLock::take(&directory).unwrap().unwrap();
+        assert!(NameLock::take(&directory).unwrap().is_none());
+        drop(first);
+        assert!(NameLock::take(&directory).unwrap().is_some());
+        fs::remove_dir_all(&place).unwrap();
+    }
+}
