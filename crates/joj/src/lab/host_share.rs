@@ -104,6 +104,8 @@ impl HostShare {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn place(name: &str) -> PathBuf {
@@ -122,6 +124,14 @@ mod tests {
         drop((first, second));
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
         fs::remove_dir(&place).unwrap();
+    }
+
+    /// The job of a command has the whole environment, which often holds passwords.
+    #[test]
+    fn no_other_user_reads_what_a_guest_is_told() {
+        let share = HostShare::create().unwrap();
+        let above = share.shared().parent().unwrap().to_owned();
+        assert_eq!(fs::metadata(above).unwrap().mode() & 0o777, 0o700);
     }
 
     #[test]

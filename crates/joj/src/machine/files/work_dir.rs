@@ -1,8 +1,8 @@
 //! A fresh directory for the files of a measurement, gone when the measurement is over.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,21 +71,23 @@ impl WorkDir {
     /// # Errors
     /// As [`WorkDir::create`].
     pub fn named(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
-        Self::make(parent, name, |_| Ok(Some(None)))
+        Self::make(parent, name, 0o777, |_| Ok(Some(None)))
     }
 
-    /// The same, with a lock beside it: where this joj is killed, the next that makes one of this name there removes it.
+    /// The same, for its user alone, and with a lock beside it: where this joj is killed, the next that makes one of this name there
+    /// removes it.
     /// # Errors
     /// As [`WorkDir::create`]; the filesystem has no locks.
     pub fn locked(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
         left_over::remove_left(parent, name);
-        Self::make(parent, name, |path| Ok(NameLock::take(path)?.map(Some)))
+        Self::make(parent, name, 0o700, |path| Ok(NameLock::take(path)?.map(Some)))
     }
 
     /// Makes the first directory that is not there and whose name `lock` gives.
     fn make(
         parent: &Path,
         name: &'static str,
+        mode: u32,
         lock: impl Fn(&Path) -> io::Result<Option<Option<NameLock>>>,
     ) -> Result<WorkDir, WorkDirError> {
         let place = || parent.to_owned();
@@ -103,7 +105,7 @@ impl WorkDir {
             let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
             let problem = |error| WorkDirError::ReadOnly { place: place(), error };
             let Some(lock) = lock(&path).map_err(problem)? else { continue };
-            match fs::create_dir(&path) {
+            match DirBuilder::new().mode(mode).create(&path) {
                 Ok(()) => return Ok(WorkDir { path, _lock: lock }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(problem(error)),
