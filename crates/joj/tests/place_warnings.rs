@@ -56,6 +56,22 @@ fn bench_warns_first_and_calls_no_memory_a_disk() {
 }
 
 #[test]
+fn whatif_says_the_same_in_its_result() {
+    let Some(place) = in_memory("whatif") else { return };
+    let of = |place: &Path| {
+        let common =
+            ["whatif", "launch-twitter", place.to_str().unwrap(), "--rounds", "1", "--only", "recorded"];
+        let [shown, _] = told(&common);
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let shown = of(&place);
+    assert!(shown.contains(WARNING) && shown.contains("RAM changes little here"), "{shown}");
+    let shown = of(&on_disk("place-whatif"));
+    assert!(!shown.contains(WARNING) && !shown.contains("RAM changes little"), "{shown}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
 fn the_other_measuring_commands_warn_too() {
     let Some(place) = in_memory("others") else { return };
     let disk = on_disk("place-others");
@@ -67,7 +83,8 @@ fn the_other_measuring_commands_warn_too() {
     let probe = ["device", "probe", "DIR", "--range-min", "1MiB", "--range-max", "1MiB", "--runs", "1"];
     let mobibench = ["mobibench", "-p", "DIR", "-f", "64", "-r", "4", "-a", "0"];
     let replay = ["replay", "launch-twitter", "DIR"];
-    for command in [&probe[..], &mobibench, &replay] {
+    let whatif = ["whatif", "launch-twitter", "DIR", "--rounds", "1", "--only", "recorded"];
+    for command in [&probe[..], &mobibench, &replay, &whatif] {
         assert!(of(&place, command).contains(WARNING), "{command:?}");
         assert!(!of(&disk, command).contains("WARNING"), "{command:?}");
     }

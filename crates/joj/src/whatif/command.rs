@@ -16,7 +16,7 @@ use crate::command_line::record::{MethodChoice, RecordOptions};
 use crate::command_line::whatif::WhatifOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
-use crate::machine::files::place::Place;
+use crate::machine::files::place::{self, Place};
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
 use crate::record::live;
@@ -117,6 +117,7 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     // By its whole name: while the command is recorded in a copy, joj stands there, too.
     let whole = options.directory.canonicalize();
     let work_dir = plan::make_named(whole.as_ref().unwrap_or(&options.directory), "joj-whatif")?;
+    place::warn(&options.directory);
     if !options.rerun {
         let recorded = recorded(options)?;
         return measure(options, &recorded, work_dir.path());
@@ -231,7 +232,8 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
     let databases =
         settings.commits.as_ref().map_or_else(|_| Vec::new(), |all| WhatifDatabase::of(&all.found));
     let sqlite = measured.sqlite.clone();
-    let mut notes = notes(recording, directory, settings, &measured);
+    let place = Place::of(directory);
+    let mut notes = notes(recording, (directory, &place), settings, &measured);
     // Calls and commits have some in common.
     let mut known = HashSet::new();
     notes.retain(|note| known.insert(note.clone()));
@@ -239,7 +241,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         format: WHATIF_FORMAT.to_owned(),
         version: WHATIF_VERSION,
         recording: name,
-        place: place(directory),
+        place: place_line(directory, &place),
         calls: calls.len() as u64,
         threads: threads.len() as u64,
         recorded_ns: calls.iter().map(|call| call.end_ns()).max().unwrap_or(0),
@@ -256,28 +258,23 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
     result
 }
 
-fn place(directory: &Path) -> String {
-    let place = Place::of(directory);
-    let device = place.device.map_or_else(String::new, |device| format!(" on {}", device.name));
+fn place_line(directory: &Path, place: &Place) -> String {
+    let device = place.device.as_ref().map_or_else(String::new, |device| format!(" on {}", device.name));
     format!("{}, {}{device}", directory.display(), place.filesystem.kind)
 }
 
 /// What to know of the figures.
 fn notes(
     recording: &Recording,
-    directory: &Path,
+    (directory, place): (&Path, &Place),
     settings: &WhatifSettings,
     measured: &RoundsOutcome,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if Place::of(directory).filesystem.kind == "tmpfs" {
-        let directory = directory.display();
-        notes.push(format!("{directory} is in memory, so RAM changes little here: give a DIR on a disk."));
-    }
-    let facts = Place::of(directory);
-    match Reservation::of(&facts.filesystem, facts.device.as_ref()) {
-        None | Some(Reservation::Memory) => {}
-        Some(other) => notes.push(format!("{}.", other.what(&directory.display().to_string()))),
+    if let Some(reservation) = Reservation::of(&place.filesystem, place.device.as_ref()) {
+        let what = reservation.what(&directory.display().to_string());
+        let of_ram = if reservation == Reservation::Memory { " So RAM changes little here." } else { "" };
+        notes.push(format!("{what}.{of_ram}"));
     }
     notes.extend(measured.notes.iter().cloned());
     let header = &recording.header;
