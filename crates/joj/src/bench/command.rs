@@ -25,7 +25,7 @@ use crate::bench::session::Session;
 use crate::bench::worker::limit_run::CalibrationTask;
 use crate::command_line::{BenchOptions, wrong_usage};
 use crate::machine::files::counters::Sources;
-use crate::machine::files::output_file::{self, check_writable, write};
+use crate::machine::files::output_file::{self, check_writable};
 use crate::machine::files::place::Place;
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::clock::{calendar_seconds, now_ns};
@@ -296,15 +296,14 @@ fn advise_quick(expected: f64, quick: f64, append_ns: u64) {
 fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, BenchError> {
     let paper = Paper::of_output(options.wide);
     let markdown = Paper::of_markdown(options.wide);
-    output_file::report_with_markdown(
+    let reported = output_file::report_with_markdown(
         options.json.as_deref(),
         options.markdown.as_deref(),
         document,
         || table::render(document, &paper),
         || table::render(document, &markdown),
-    )?;
-    if let Some(file) = &options.html {
-        write(file, &page(document))?;
-    }
+    );
+    let written = output_file::write_where(options.html.as_deref(), || page(document));
+    reported.and(written)?;
     Ok(if document.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -84,21 +84,16 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
 }
 
 fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), TraceError> {
-    if let Some(path) = &options.html {
-        let page = trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts);
-        output_file::write(path, &page)?;
-    }
-    if let Some(path) = &options.picture {
-        let picture = trace_page::picture(&findings.points, &findings.summary.header);
-        let none = || TraceError::NoPicture(path.clone());
-        output_file::write(path, &picture.ok_or_else(none)?)?;
-    }
+    let page = output_file::write_where(options.html.as_deref(), || {
+        trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts)
+    });
+    let drawn = options.picture.as_deref().map_or(Ok(()), |path| picture(path, findings));
     let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
     let steps = || {
         let is_told = options.steps.is_some();
         is_told.then(|| trace_steps::transactions(&findings.transactions, texts, &findings.summary.header))
     };
-    output_file::report_with_markdown(
+    let reported = output_file::report_with_markdown(
         options.json.as_deref(),
         options.markdown.as_deref(),
         &value,
@@ -110,8 +105,16 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
             let summary = trace_text::markdown(&findings.summary);
             steps().map_or(summary.clone(), |steps| format!("{summary}\n```text\n{steps}```\n"))
         },
-    )?;
-    Ok(())
+    );
+    page?;
+    drawn?;
+    Ok(reported?)
+}
+
+fn picture(path: &Path, findings: &Findings) -> Result<(), TraceError> {
+    let picture = trace_page::picture(&findings.points, &findings.summary.header);
+    let picture = picture.ok_or_else(|| TraceError::NoPicture(path.to_owned()))?;
+    Ok(output_file::write(path, &picture)?)
 }
 
 /// The summary, with what each transaction cost where steps are wanted.

@@ -99,17 +99,15 @@ pub fn report<T: Serialize>(
     result: &T,
     forms: &Forms<T>,
 ) -> Result<(), WhatifError> {
-    if let Some(file) = &options.html {
-        output_file::write(file, &(forms.page)(result))?;
-    }
-    output_file::report_with_markdown(
+    let written = output_file::write_where(options.html.as_deref(), || (forms.page)(result));
+    let reported = output_file::report_with_markdown(
         options.json.as_deref(),
         options.markdown.as_deref(),
         result,
         || (forms.text)(result),
         || (forms.markdown)(result),
-    )?;
-    Ok(())
+    );
+    Ok(written.and(reported)?)
 }
 
 fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {

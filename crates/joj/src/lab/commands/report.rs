@@ -65,16 +65,15 @@ pub fn run(options: &ReportOptions) -> Result<ExitCode, ReportError> {
         options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, ReportError>>()?;
     let papers = papers::all()?;
     let report = compare(&papers, &results, &device_values::of(&papers)?);
-    if let Some(file) = &options.html {
-        output_file::write(file, &report_page::page(&report))?;
-    }
-    output_file::report_with_markdown(
+    let written = output_file::write_where(options.html.as_deref(), || report_page::page(&report));
+    let reported = output_file::report_with_markdown(
         options.json.as_deref(),
         options.markdown.as_deref(),
         &report,
         || report_text::text(&report),
         || report_text::markdown(&report),
-    )?;
+    );
+    written.and(reported)?;
     Ok(ExitCode::SUCCESS)
 }
 

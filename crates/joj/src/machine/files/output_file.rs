@@ -88,24 +88,27 @@ pub fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Gives a result: as JSON where `json` names a file, and as text on standard output, unless the JSON stands there.
+/// Gives a result: as JSON where `json` names a file, and as text on standard output, unless the JSON stands there. The text is printed
+/// also where the JSON cannot be written: it may have taken hours to measure.
 /// # Errors
-/// As [`print()`] and [`write()`].
+/// As [`print()`] and [`write()`], the first one.
 pub fn report(
     json: Option<&Path>,
     result: &impl Serialize,
     text: impl FnOnce() -> String,
 ) -> Result<(), OutputError> {
     let Some(file) = json else { return print(&text()) };
-    let json = serde_json::to_string_pretty(result)?;
+    let json = serde_json::to_string_pretty(result).map(|json| format!("{json}\n"));
     if is_stdout(file) {
-        return print(&format!("{json}\n"));
+        return print(&json?);
     }
-    write(file, &format!("{json}\n"))?;
-    print(&text())
+    let written = json.map_err(OutputError::Json).and_then(|json| write(file, &json));
+    let printed = print(&text());
+    written.and(printed)
 }
 
 /// Gives a result as [`report`] does, and as Markdown where `markdown` names a file: instead of the text where that is standard output.
+/// One that cannot be written keeps none of the others from it.
 /// # Errors
 /// As [`report`].
 pub fn report_with_markdown(
@@ -115,14 +118,12 @@ pub fn report_with_markdown(
     text: impl FnOnce() -> String,
     as_markdown: impl FnOnce() -> String,
 ) -> Result<(), OutputError> {
-    match markdown {
-        Some(file) if is_stdout(file) => report(json, result, as_markdown),
-        Some(file) => {
-            write(file, &as_markdown())?;
-            report(json, result, text)
-        }
-        None => report(json, result, text),
+    if markdown.is_some_and(is_stdout) {
+        return report(json, result, as_markdown);
     }
+    let written = write_where(markdown, as_markdown);
+    let reported = report(json, result, text);
+    written.and(reported)
 }
 
 /// Writes to standard output. A closed pipe (`| head`) is the reader's choice, not an error.
@@ -141,4 +142,41 @@ pub fn print(text: &str) -> Result<(), OutputError> {
 /// Where there is no room or no permission; a part may be there then.
 pub fn write(file: &Path, text: &str) -> Result<(), OutputError> {
     fs::write(file, text).map_err(|error| OutputError::File { path: file.to_owned(), error })
+}
+
+/// Writes the file where one is named.
+/// # Errors
+/// As [`write()`].
+pub fn write_where(file: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), OutputError> {
+    file.map_or(Ok(()), |file| write(file, &text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The disk is full there.
+    const FULL: &str = "/dev/full";
+
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_no_other_from_it() {
+        let [markdown, json] = ["md", "json"]
+            .map(|end| std::env::temp_dir().join(format!("joj-output-{}.{end}", std::process::id())));
+        let full = Path::new(FULL);
+        for files in [[full, &json], [&markdown, full]] {
+            let told = report_with_markdown(
+                Some(files[1]),
+                Some(files[0]),
+                &1,
+                || "text\n".to_owned(),
+                || "# 1\n".to_owned(),
+            );
+            assert!(told.unwrap_err().to_string().contains(FULL));
+        }
+        let written = [&markdown, &json].map(|file| fs::read_to_string(file).unwrap());
+        assert_eq!(written, ["# 1\n", "1\n"]);
+        for file in [markdown, json] {
+            fs::remove_file(file).unwrap();
+        }
+    }
 }
