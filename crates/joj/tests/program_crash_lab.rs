@@ -228,9 +228,11 @@ fn what_cannot_be_is_told_before_anything_starts() {
     ];
     let place = Hidden::new();
     let (hidden, check) = (place.0.as_str(), format!("sh {}", place.0));
-    let of_this_machine: [(&[&str], &str); 2] = [
+    let quoted = format!("\"{}\" --all", place.0);
+    let of_this_machine: [(&[&str], &str); 3] = [
         (&["--check", "true", "--", hidden], "PROGRAM names /tmp/"),
         (&["--check", &check, "--", "true"], "--check names /tmp/"),
+        (&["--check", &quoted, "--", "true"], "--check names /tmp/"),
     ];
     for (words, expected) in cases.into_iter().chain(of_this_machine) {
         let (code, said) = told(&crash(words));

@@ -59,6 +59,32 @@ pub fn hidden(words: &[String]) -> Option<Hidden> {
     })
 }
 
+/// The same of a shell's command.
+pub fn hidden_in_shell(text: &str) -> Option<Hidden> {
+    hidden(&shell_words(text))
+}
+
+/// The words of a shell's command without their quotes, and without what stands between commands and before files.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), _) if open == letter => quote = None,
+            (None | Some('"'), '\\') => word.extend(letters.next()),
+            (None, ';' | '|' | '&' | '<' | '>' | '(' | ')' | '`') => words.push(std::mem::take(&mut word)),
+            (None, _) if letter.is_whitespace() => words.push(std::mem::take(&mut word)),
+            _ => word.push(letter),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 /// All variables that are text.
 pub fn environment() -> Vec<(String, String)> {
     let all = std::env::vars_os();
@@ -96,12 +122,21 @@ mod tests {
             |words: &[&str]| hidden(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         let found = hidden(&["sh", &own]);
         let behind_link = hidden(&[link.to_str().unwrap()]);
+        let in_shell = [format!("sh \"{own}\" a"), format!("test -e '{own}'"), format!("(cat<{own};true)")];
+        let in_shell = in_shell.map(|text| hidden_in_shell(&text));
         let seen =
             hidden(&["/bin/sh", "/proc/self/stat", "/tmp/none-of-this-name", "/tmp", "tmp", "/dev/null"]);
         std::fs::remove_file(&link).unwrap();
         std::fs::remove_file(&own).unwrap();
         assert_eq!(found, Some(Hidden { file: PathBuf::from(&own), place: "/tmp".to_owned() }));
+        assert!(in_shell.iter().all(|one| *one == found), "{in_shell:?}");
         assert_eq!((behind_link, seen), (found, None));
+    }
+
+    #[test]
+    fn a_shell_s_words_have_no_quotes() {
+        let words = shell_words(r#"a "b c"'d'  "e\"f" g\ h|i>>j && 'k;l' """#);
+        assert_eq!(words, ["a", "b cd", "e\"f", "g h", "i", "j", "k;l"]);
     }
 
     #[test]

@@ -18,7 +18,9 @@ use joj_analysis::lab::program_crash::{
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::wrong_usage;
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::host_command::{Hidden, command, environment, hidden, shell_command, whole_path};
+use crate::lab::commands::host_command::{
+    Hidden, command, environment, hidden, hidden_in_shell, shell_command, whole_path,
+};
 use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::commands::program_crash::recordings::{
     LoadedRecordings, Recordings, named_state, not_recorded,
@@ -114,11 +116,8 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
 /// What of this machine's files the program or a shell's command names, and the guest does not see; and what to do.
 fn hidden_file(options: &ProgramCrashOptions) -> Option<String> {
     let shells = [("--before", &options.before), ("--check", &options.check)];
-    let in_shell = shells.iter().find_map(|(option, text)| {
-        let words: Vec<String> =
-            text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect();
-        Some((*option, hidden(&words)?))
-    });
+    let in_shell =
+        shells.iter().find_map(|(option, text)| Some((*option, hidden_in_shell(text.as_deref()?)?)));
     let (what, Hidden { file, place }) =
         hidden(&options.command).map(|found| ("PROGRAM", found)).or(in_shell)?;
     Some(format!(
