@@ -94,7 +94,26 @@ words! {
     }
 }
 
+/// Rows of the small database that `open` opens.
+const SMALL_ROWS: u64 = 100;
+
+/// Rows that the read workload spreads over the log: about 900 pages of 35 rows.
+const READ_ROWS: u64 = 31_500;
+
+/// Least rows before updates and deletes, as in Mobibench.
+const ROWS_MIN: u64 = 296;
+
 impl Workload {
+    /// Rows in each table before the clock starts.
+    pub fn rows_before(self, transactions: u64) -> u64 {
+        match self {
+            Self::Insert | Self::Large => 0,
+            Self::Update | Self::Delete => transactions.max(ROWS_MIN),
+            Self::Read => READ_ROWS,
+            Self::Open => SMALL_ROWS,
+        }
+    }
+
     /// True where a transaction costs about one flush, so that a share of the disk's limit says something.
     pub fn is_bound_by_flushes(self) -> bool {
         matches!(self, Self::Insert | Self::Update | Self::Delete)

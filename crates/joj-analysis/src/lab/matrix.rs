@@ -15,6 +15,9 @@ pub const FILE_MIB_MAX: u32 = 256;
 /// Most transactions of a cell.
 pub const TRANSACTIONS_MAX: u64 = 1_000_000;
 
+/// Most versions of an LS-MVBT: each transaction has one, those that make the rows before the clock starts too.
+pub const LSMVBT_VERSIONS: u64 = 65_534;
+
 /// Axes; every combination of their values is a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -120,11 +123,7 @@ impl Matrix {
                 return Err(format!("{axis} = {wrong}; give 1 to {most}"));
             }
         }
-        if self.store.is_empty()
-            || (self.store.contains(&Store::Lsmvbt) && self.threads.iter().any(|count| *count > 1))
-        {
-            return Err("store names sqlite or lsmvbt, and lsmvbt has one thread".to_owned());
-        }
+        self.check_stores()?;
         self.check_recordings()?;
         self.check_ranges()?;
         let options = self.waldio_options.iter().flatten();
@@ -133,6 +132,30 @@ impl Matrix {
         match wrong.next() {
             Some(option) => Err(format!(
                 "waldio_options has {option:?}; options read NAME=VALUE, for example layout=embedded"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_stores(&self) -> Result<(), String> {
+        if self.store.is_empty() {
+            return Err("store is empty; give [\"sqlite\"], [\"lsmvbt\"] or both".to_owned());
+        }
+        if !self.store.contains(&Store::Lsmvbt) {
+            return Ok(());
+        }
+        if self.threads.iter().any(|count| *count > 1) {
+            return Err(
+                "the store lsmvbt has one thread; leave threads out, or take the store sqlite".to_owned()
+            );
+        }
+        let workloads = self.task.iter().filter_map(|task| task.workload());
+        let versions = workloads.map(|workload| workload.rows_before(self.transactions) + self.transactions);
+        match versions.max().filter(|versions| *versions > LSMVBT_VERSIONS) {
+            Some(versions) => Err(format!(
+                "the store lsmvbt has {LSMVBT_VERSIONS} versions, and transactions = {} takes {versions} with the rows before; give \
+                 fewer",
+                self.transactions
             )),
             None => Ok(()),
         }

@@ -131,6 +131,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_store_cannot_do_is_told_before_a_machine_starts() {
+        let of = |store: serde_json::Value, task: &str, transactions: u64, threads: u32| {
+            let axes = serde_json::json!({
+                "filesystem": ["ext4"], "device": ["ram"], "store": store, "task": [task], "transactions": transactions,
+                "threads": [threads],
+            });
+            plan(axes).cells().map_err(|error| error.to_string())
+        };
+        assert!(of(serde_json::json!(["lsmvbt"]), "insert", 65_534, 1).is_ok());
+        assert!(of(serde_json::json!(["lsmvbt"]), "update", 32_767, 1).is_ok());
+        for (store, task, transactions, threads, says) in [
+            (serde_json::json!(["lsmvbt"]), "insert", 65_535, 1, "takes 65535"),
+            (serde_json::json!(["sqlite", "lsmvbt"]), "update", 32_768, 1, "takes 65536"),
+            (serde_json::json!(["lsmvbt"]), "insert", 10, 2, "one thread"),
+            (serde_json::json!([]), "insert", 10, 1, "store is empty"),
+        ] {
+            let said = of(store, task, transactions, threads).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+
+    #[test]
     fn raw_writes_come_once_whatever_the_journal_modes() {
         let axes = serde_json::json!({
             "filesystem": ["ext4"], "device": ["ram"], "task": ["write_random"], "mode": ["wal", "delete"],

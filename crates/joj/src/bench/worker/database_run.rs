@@ -120,7 +120,7 @@ fn configure(
 }
 
 fn create_rows(connection: &Connection<'_>, key: &RowKey, transactions: u64) -> Result<(), SqliteError> {
-    let rows = workload::rows_before(key.workload, transactions);
+    let rows = key.workload.rows_before(transactions);
     let commits = if key.workload == Workload::Read { READ_COMMITS } else { 1 };
     if key.workload == Workload::Read {
         connection.run("PRAGMA wal_autocheckpoint=0")?;
@@ -165,7 +165,7 @@ fn prepare<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, Sql
             connection.run("PRAGMA wal_autocheckpoint=0")?;
         }
     }
-    let has_rows = workload::rows_before(task.key.workload, task.transactions) > 0;
+    let has_rows = task.key.workload.rows_before(task.transactions) > 0;
     if task.key.log == LogState::Fresh && has_rows {
         // The rows went through the log: close, so that the next connection begins a new one.
         connection.close()?;
@@ -328,7 +328,7 @@ pub fn waldio_status(connection: &Connection<'_>) -> Vec<StatusLine> {
 fn run(api: &Api, task: &RowTask) -> Result<Measured, Refusal> {
     let counter = task.count_syncs.then(|| SyncCounter::start(None));
     let mut connection = prepare(api, task)?;
-    let rows = workload::rows_before(task.key.workload, task.transactions);
+    let rows = task.key.workload.rows_before(task.transactions);
     let ids = workload::ids(task.key.workload, rows, task.transactions);
     if task.key.workload == Workload::Open {
         connection.close()?;

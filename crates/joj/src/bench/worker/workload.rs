@@ -13,15 +13,6 @@ pub const VALUE_BYTES: usize = 100;
 /// Rows of the large transaction.
 pub const LARGE_ROWS: u64 = 10_000;
 
-/// Rows of the small database that `open` opens.
-const SMALL_ROWS: u64 = 100;
-
-/// Rows that the read workload spreads over the log: about 900 pages of 35 rows.
-const READ_ROWS: u64 = 31_500;
-
-/// Least rows before updates and deletes, as in Mobibench.
-const ROWS_MIN: u64 = 296;
-
 /// Reads are a hundred times shorter than commits; this many make a run long enough to time.
 const READS_PER_TRANSACTION: u64 = 20;
 
@@ -69,19 +60,9 @@ pub fn statement(workload: Workload, table: &str) -> String {
     }
 }
 
-/// Rows in each table before the clock starts.
-pub fn rows_before(workload: Workload, transactions: u64) -> u64 {
-    match workload {
-        Workload::Insert | Workload::Large => 0,
-        Workload::Update | Workload::Delete => transactions.max(ROWS_MIN),
-        Workload::Read => READ_ROWS,
-        Workload::Open => SMALL_ROWS,
-    }
-}
-
 /// Rows in each table after `transactions` that were all acknowledged.
 pub fn rows_after(workload: Workload, transactions: u64) -> u64 {
-    let before = rows_before(workload, transactions);
+    let before = workload.rows_before(transactions);
     match workload {
         Workload::Insert | Workload::Open => before + transactions,
         Workload::Update | Workload::Read => before,
@@ -153,7 +134,7 @@ mod tests {
     #[test]
     fn what_is_acknowledged_is_what_is_expected() {
         assert_eq!(rows_after(Workload::Insert, 1000), 1000);
-        assert_eq!(rows_after(Workload::Delete, 20), ROWS_MIN - 20);
+        assert_eq!(rows_after(Workload::Delete, 20), 296 - 20);
         assert_eq!(rows_after(Workload::Large, 5), 50_000);
     }
 }

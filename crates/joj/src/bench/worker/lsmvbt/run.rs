@@ -36,7 +36,7 @@ impl Task for LsmvbtTask {
     const NAME: &'static str = "lsmvbt";
     type Answer = Measured;
     fn run(&self) -> Reply<Self> {
-        let versions = workload::rows_before(self.workload, self.transactions) + self.transactions;
+        let versions = self.workload.rows_before(self.transactions) + self.transactions;
         if versions > Tree::VERSIONS {
             return Err(Refusal::new(format!(
                 "LS-MVBT has {} versions, and this takes {versions}; give fewer transactions",
@@ -52,7 +52,7 @@ fn measure(directory: &Path, task: &LsmvbtTask) -> io::Result<Measured> {
     let path = directory.join("bench.mvbt");
     let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
     let mut tree = Tree::new();
-    let rows_before = workload::rows_before(task.workload, task.transactions);
+    let rows_before = task.workload.rows_before(task.transactions);
     for key in 1..=rows_before {
         tree.begin();
         tree.put(key, workload::value("initial", key).as_bytes());

@@ -5,12 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use joj_analysis::lab::matrix::LSMVBT_VERSIONS;
+
 use super::page::{Item, LIVE, PAGE_BYTES, Slot, TreePage};
 
 /// The number of the root; numbers are places in the file.
 const ROOT: u32 = 0;
 /// The largest key of a tree: what is right of all others. Below what SQLite's varint of nine bytes begins with.
 const LAST_KEY: u64 = u64::MAX >> 8;
+
+// Plans are refused by the same number.
+const _: () = assert!(Tree::VERSIONS == LSMVBT_VERSIONS);
 
 /// The tree. Its pages are those of the newest version, with what older ones see until a page is changed next.
 #[derive(Debug)]
