@@ -131,6 +131,24 @@ fn a_second_export_writes_the_same_file_again() {
 }
 
 #[test]
+fn labels_that_no_table_takes_are_refused() {
+    let scratch = Scratch::new("labels");
+    let csv = format!("csv={}", scratch.0.join("events.csv").display());
+    let tables = format!("parquet={}", scratch.0.display());
+    for (export, labels, says) in [
+        (&csv, ["device=A1", "app=2"], "--export parquet=DIR"),
+        (&tables, ["device=A1", "device=B2"], "names device twice"),
+    ] {
+        let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+        joj.args(["trace", "--export", export, "--label", labels[0], "--label", labels[1], "--read"]);
+        let output = joj.arg(fixture("ext4_wal")).output().expect("joj");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(says), "{said}");
+        assert_eq!(fs::read_dir(&scratch.0).expect("the directory").count(), 0);
+    }
+}
+
+#[test]
 fn a_damaged_trace_leaves_no_table() {
     let scratch = Scratch::new("damaged");
     let mut bytes = fs::read(fixture("ext4_wal")).expect("the fixture");

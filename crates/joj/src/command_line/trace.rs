@@ -177,7 +177,13 @@ fn parse_export(text: &str) -> Result<(ExportFormat, PathBuf), String> {
         let known = FORMATS.iter().map(|format| format.name).chain([TABLES.0]).collect::<Vec<_>>().join(", ");
         format!("`{name}` is no format; take one of {known}")
     })?;
-    if file.is_empty() { Err("no FILE behind `=`".to_owned()) } else { Ok((format, PathBuf::from(file))) }
+    match (file, &format) {
+        ("", _) => Err("no FILE behind `=`".to_owned()),
+        ("-", ExportFormat::Tables) => {
+            Err("tables are several files, which standard output cannot take; name a directory".to_owned())
+        }
+        _ => Ok((format, PathBuf::from(file))),
+    }
 }
 
 /// A label: what the tables of a fleet are grouped by.
@@ -214,6 +220,7 @@ mod tests {
         assert!(parse_export("csv").unwrap_err().contains("FORMAT=FILE"));
         assert!(parse_export("xml=a").unwrap_err().contains("runs, perfetto"));
         assert!(parse_export("csv=").is_err());
+        assert!(parse_export("parquet=-").unwrap_err().contains("name a directory"));
     }
 
     #[test]

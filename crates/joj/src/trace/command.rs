@@ -37,6 +37,9 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
     if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
         return Ok(wrong_usage(what));
     }
+    if let Some(what) = wrong_labels(options) {
+        return Ok(wrong_usage(&what));
+    }
     let files = options
         .json
         .iter()
@@ -81,6 +84,18 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
     };
     report(options, &findings, &texts)?;
     Ok(ExitCode::from(exit_code))
+}
+
+/// What is wrong with the labels, if anything: they are a part of tables, and of nothing else.
+fn wrong_labels(options: &TraceOptions) -> Option<String> {
+    let has_tables = options.export.iter().any(|(format, _)| matches!(format, ExportFormat::Tables));
+    if !options.label.is_empty() && !has_tables {
+        return Some("--label is for tables, and there are none; add `--export parquet=DIR`".to_owned());
+    }
+    let mut keys: Vec<&str> = options.label.iter().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    let doubled = keys.windows(2).find(|pair| pair[0] == pair[1])?[0];
+    Some(format!("--label names {doubled} twice; give each key one value"))
 }
 
 fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), TraceError> {
