@@ -171,19 +171,43 @@ fn markdown(lines: &[Vec<String>]) -> String {
     let Some(head) = lines.iter().find(|line| line.len() > 1) else { return title };
     let row = |cells: &[String]| {
         let cells = (0..head.len()).map(|column| cells.get(column).map_or("", |cell| cell.trim()));
-        format!("| {} |\n", cells.map(cell).collect::<Vec<_>>().join(" | "))
+        markdown_row(cells.map(cell))
     };
     let rows = lines.iter().filter(|line| !std::ptr::eq(*line, head)).map(|line| match line.as_slice() {
-        [heading] => row(&[format!("*{}*", heading.trim())]),
+        [heading] => {
+            let rest = (1..head.len()).map(|_| String::new());
+            markdown_row([format!("*{}*", cell(heading.trim()))].into_iter().chain(rest))
+        }
         cells => row(cells),
     });
     let rows: String = rows.collect();
     format!("{title}{}|---|{}\n{rows}\n", row(head), "--:|".repeat(head.len() - 1))
 }
 
-/// A text that Markdown shows as it is.
+/// A line of a table in Markdown, of cells that are Markdown.
+fn markdown_row(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// A text that GitHub's Markdown shows as it is, in one line: names of files and programs may have anything in them.
 pub fn escape(text: &str) -> String {
-    text.replace('<', "&lt;")
+    let mut escaped = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let after = letters.peek().copied().unwrap_or(' ');
+        match letter {
+            '<' => escaped.push_str("&lt;"),
+            '&' if after == '#' || after.is_alphanumeric() => escaped.push_str("&amp;"),
+            '\n' | '\r' => escaped.push(' '),
+            // Within a word it is a letter.
+            '_' if before.is_alphanumeric() && after.is_alphanumeric() => escaped.push(letter),
+            '\\' | '`' | '*' | '_' | '[' | '~' => escaped.extend(['\\', letter]),
+            _ => escaped.push(letter),
+        }
+        before = letter;
+    }
+    escaped
 }
 
 /// The same in a cell of a table, where a bar would end it.
@@ -288,6 +312,20 @@ mod tests {
         let table = "### what | why\n\n|  | a\\|b |\n|---|--:|\n| *build* |  |\n| &lt;row> | 1 |\n| *other FAILED* |  |\n\n";
         assert_eq!(text, table);
         assert_eq!(Paper::of_markdown(false).item("Your disk: ", "is fast"), "**Your disk:** is fast\n\n");
+    }
+
+    #[test]
+    fn names_stay_text_in_markdown() {
+        for (name, expected) in [
+            ("my_app.db", "my_app.db"),
+            ("_a_ *b* `c` [d](e)", r"\_a\_ \*b\* \`c\` \[d](e)"),
+            (r"a\b ~c~", r"a\\b \~c\~"),
+            ("&lt; & <b>", "&amp;lt; & &lt;b>"),
+            ("a\nb\rc", "a b c"),
+        ] {
+            assert_eq!(escape(name), expected);
+        }
+        assert_eq!(cell(r"a\|b"), r"a\\\|b");
     }
 
     #[test]

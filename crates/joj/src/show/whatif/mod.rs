@@ -10,7 +10,7 @@ use joj_analysis::recording::whatif::outcome::{
     WhatifFigures, WhatifOutcome, WhatifRerun, WhatifResult, WhatifRow,
 };
 
-use crate::show::paper::columns;
+use crate::show::paper::{columns, escape};
 use crate::show::sheet::Sheet;
 use crate::show::text::{count, kib, or_dash, wrap};
 
@@ -62,8 +62,10 @@ pub fn markdown(result: &WhatifResult) -> String {
 
 /// The same without a title.
 fn markdown_body(result: &WhatifResult) -> String {
-    let list = |said: &[String]| -> String { said.iter().map(|said| format!("- {said}\n")).collect() };
-    let mut text = format!("{}\n\n", head(result).join("\n"));
+    let list =
+        |said: &[String]| -> String { said.iter().map(|said| format!("- {}\n", escape(said))).collect() };
+    let head: Vec<String> = head(result).iter().map(|line| escape(line)).collect();
+    let mut text = format!("{}\n\n", head.join("\n"));
     text += &sheet(result).markdown();
     let missing = missing(result);
     for said in [&missing, &result.advice, &result.notes].into_iter().filter(|said| !said.is_empty()) {
@@ -214,7 +216,10 @@ mod tests {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(&text).contains(&words(row).replace("1000 ms", "1.00 s")), "{text}");
         let markdown = markdown(&result());
-        assert!(markdown.contains("\n- WAL: cannot be had: no <database>\n\n- Do <this>.\n\n- Mind that.\n"));
+        assert!(
+            markdown
+                .contains("\n- WAL: cannot be had: no &lt;database>\n\n- Do &lt;this>.\n\n- Mind that.\n")
+        );
         assert!(
             markdown.contains(
                 "\n| as recorded | 2.00 s | 1.00 s to 4.00 s | 1.00 | 1.00 s | 1,234 | - | nothing"
