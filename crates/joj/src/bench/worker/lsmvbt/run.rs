@@ -1,6 +1,6 @@
 //! One run of transactions of the tree, in the worker.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -92,14 +92,28 @@ fn wrong(file: &[u8], task: &LsmvbtTask, ids: &[u64]) -> Option<String> {
         Ok(found) => found,
         Err(reason) => return Some(reason),
     };
-    let expected = workload::rows_after(task.workload, task.transactions);
-    if found.len() as u64 != expected {
-        return Some(format!("it has {} rows, and {expected} were committed", found.len()));
+    let committed = committed(task, ids);
+    if found.len() != committed.len() {
+        return Some(format!("it has {} rows, and {} were committed", found.len(), committed.len()));
     }
-    let changed = found.values().filter(|text| text.starts_with(b"update")).count();
-    let touched = ids.iter().collect::<HashSet<_>>().len();
-    let is_wrong = task.workload == Workload::Update && changed != touched;
-    is_wrong.then(|| format!("it has {changed} new values, and {touched} were committed"))
+    let differs = |(key, text): &(&u64, &String)| found.get(key).is_none_or(|bytes| bytes != text.as_bytes());
+    let (key, _) = committed.iter().find(differs)?;
+    Some(format!("row {key} has not the value that was committed"))
+}
+
+/// The rows after all transactions.
+fn committed(task: &LsmvbtTask, ids: &[u64]) -> BTreeMap<u64, String> {
+    let before = task.workload.rows_before(task.transactions);
+    let mut rows: BTreeMap<u64, String> =
+        (1..=before).map(|key| (key, workload::value("initial", key))).collect();
+    for (serial, id) in (0..).zip(ids) {
+        match task.workload {
+            Workload::Update => drop(rows.insert(*id, workload::value("update", serial))),
+            Workload::Delete => drop(rows.remove(id)),
+            _ => drop(rows.insert(serial + 1, workload::value("insert", serial))),
+        }
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -111,17 +125,35 @@ mod tests {
         LsmvbtTask { directory, workload, transactions, full_sync: false, sources: Sources::default() }
     }
 
+    /// As many rows, each with another value.
+    fn with_other_values(mut file: Vec<u8>) -> Vec<u8> {
+        let length = b"0123456789 ".len();
+        for begin in 0..file.len() - length {
+            let (digits, end) = file[begin..begin + length].split_at(length - 1);
+            if digits.iter().all(u8::is_ascii_digit) && end == b" " {
+                file[begin] = b'9';
+            }
+        }
+        file
+    }
+
     #[test]
     fn each_workload_ends_with_the_rows_that_it_committed() {
         let directory = std::env::temp_dir().join(format!("joj-lsmvbt-{}", std::process::id()));
-        for workload in [Workload::Insert, Workload::Update, Workload::Delete] {
+        // A delete of each row would leave none to compare.
+        for (workload, transactions) in
+            [(Workload::Insert, 400), (Workload::Update, 400), (Workload::Delete, 200)]
+        {
             fs::create_dir_all(&directory).unwrap();
-            let task = task(&directory, workload, 400);
+            let task = task(&directory, workload, transactions);
             let measured = task.run().unwrap();
-            assert_eq!((measured.run.failure.as_deref(), measured.latencies_ns.len()), (None, 400));
+            assert_eq!(measured.run.failure, None);
+            assert_eq!(measured.latencies_ns.len() as u64, transactions);
             let file = fs::read(directory.join("bench.mvbt")).unwrap();
-            let ids = workload::ids(workload, 400, 400);
+            let ids = workload::ids(workload, workload.rows_before(transactions), transactions);
             assert!(wrong(&file[..PAGE_BYTES], &task, &ids).is_some(), "what is cut off is missed");
+            let other = wrong(&with_other_values(file), &task, &ids).unwrap_or_default();
+            assert!(other.contains("has not the value"), "{workload:?}: {other}");
             fs::remove_dir_all(&directory).unwrap();
         }
         let refused = task(&directory, Workload::Insert, 70_000).run().unwrap_err();
