@@ -435,6 +435,27 @@ fn ctrl_c_leaves_no_file_and_no_process() {
 }
 
 #[test]
+fn what_a_killed_run_left_goes_with_the_next() {
+    let place = directory("killed");
+    let here = place.to_str().unwrap();
+    let endless = ["bench", here, "--modes", "delete", "--transactions", "1000000", "--builds", "bundled"];
+    let mut child = joj(&endless).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while entries(&place).len() < 2 && began.elapsed() < Duration::from_secs(20) {
+        sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What a user calls so is the user's.
+    let own = place.join("joj-bench-2026-11");
+    fs::create_dir(&own).unwrap();
+    assert_eq!(entries(&place).len(), 3, "the killed run's directory and its lock are there");
+    let output = run(&["replay", "launch-twitter", here]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(entries(&place), [own]);
+}
+
+#[test]
 fn help_shows_examples() {
     for (arguments, part) in [
         (vec!["bench", "--help"], "joj bench /mnt/card --quick"),

@@ -29,7 +29,7 @@ impl HostShare {
     }
 
     fn below(place: &Path) -> Result<HostShare, ShareError> {
-        let directory = WorkDir::locked(place, NAME).map_err(|error| match error {
+        let directory = WorkDir::private(place, NAME).map_err(|error| match error {
             WorkDirError::ReadOnly { place, error } => ShareError::Make { path: place.join(NAME), error },
             error => ShareError::Place(error),
         })?;

@@ -8,13 +8,18 @@
 //! Invariants: 1. who removes a directory of another joj's, or makes one, holds the lock that is at its name then. 2. The lock's name
 //! goes after the directory. 3. A directory without a lock is not touched: its user may have made it, or asked to keep it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use crate::machine::proc::clock::pause;
 
 /// What follows the directory's name in its lock's.
 const SUFFIX: &str = ".lock";
@@ -68,19 +73,37 @@ fn leads_to(path: &Path, file: &File) -> bool {
     facts.is_ok_and(|(there, open)| (there.dev(), there.ino()) == (open.dev(), open.ino()))
 }
 
-/// Removes the directories `<name>-*` in `place` whose joj was killed.
-pub(in crate::machine) fn remove_left(place: &Path, name: &str) {
+/// Places where this joj has removed what others left.
+static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Removes the directories in `place` whose joj was killed; the second time in a process it does nothing.
+pub(in crate::machine) fn remove_left_once(place: &Path) {
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if seen.insert(place.to_owned()) {
+        remove_left(place);
+    }
+}
+
+fn remove_left(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let lock = entry.file_name();
-        let directory = lock.to_str().and_then(|lock| lock.strip_suffix(SUFFIX));
-        let rest = directory.and_then(|directory| directory.strip_prefix(name)?.strip_prefix('-'));
+        let directory = lock.to_str().and_then(|lock| lock.strip_suffix(SUFFIX)).filter(|name| is_ours(name));
         // Anybody may make a name there: opening a pipe would wait.
-        let is_lock = rest.is_some() && entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_lock = directory.is_some() && entry.file_type().is_ok_and(|kind| kind.is_file());
         let file = is_lock.then(|| File::options().write(true).open(entry.path()).ok()).flatten();
         if let Some((directory, file)) = directory.zip(file) {
             remove_if_left(&place.join(directory), file);
         }
     }
+}
+
+/// `joj-<what for>-<process>-<number>`.
+fn is_ours(name: &str) -> bool {
+    let mut parts = name.rsplitn(3, '-');
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+    is_number(parts.next())
+        && is_number(parts.next())
+        && parts.next().is_some_and(|name| name.starts_with("joj-"))
 }
 
 /// Removes the directory unless its joj runs; `lock` was at its lock's name a moment ago.
@@ -93,10 +116,48 @@ fn remove_if_left(directory: &Path, lock: File) {
     if !leads_to(&path, &lock) {
         return;
     }
-    match fs::remove_dir_all(directory) {
-        // Another user's stays.
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {}
-        _ => drop(NameLock { path, _file: lock }),
+    // Another user's stays.
+    if remove(directory).is_ok() {
+        drop(NameLock { path, _file: lock });
+    }
+}
+
+/// Removes a directory, if it is there, with all that is in it and what its databases have in memory.
+/// # Errors
+/// As unlink(2); a part is there then.
+pub(in crate::machine) fn remove(directory: &Path) -> io::Result<()> {
+    let pages = shared_pages(directory);
+    let mut removed = fs::remove_dir_all(directory);
+    // Writing processes that a signal ended may be in the middle of making a file.
+    for _ in 0..50 {
+        match &removed {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            _ => break,
+        }
+        pause(Duration::from_millis(20));
+        removed = fs::remove_dir_all(directory);
+    }
+    // Last: whoever made one until now is gone, or finds no database any more.
+    remove_all(&pages);
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for each database of a
+/// directory, by its inode.
+pub(in crate::machine) fn shared_pages(directory: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let page =
+        |status: fs::Metadata| format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into();
+    files.filter_map(|file| file.metadata().ok()).map(page).collect()
+}
+
+/// Most are not there.
+pub(in crate::machine) fn remove_all(pages: &[PathBuf]) {
+    for page in pages {
+        let _ = fs::remove_file(page);
     }
 }
 
@@ -121,7 +182,7 @@ mod tests {
     fn what_a_killed_joj_left_is_removed_and_what_one_uses_is_not() {
         let place = place("removed");
         let [used, left, without, other] =
-            ["joj-lab-1-0", "joj-lab-2-0", "joj-lab-3-0", "joj-labour-4-0"].map(|name| place.join(name));
+            ["joj-lab-1-0", "joj-bench-2-0", "joj-lab-3-0", "joj-results-2026"].map(|name| place.join(name));
         let lock = NameLock::take(&used).unwrap().unwrap();
         for directory in [&used, &without] {
             fs::create_dir(directory).unwrap();
@@ -129,11 +190,17 @@ mod tests {
         for directory in [&left, &other] {
             leave(directory);
         }
-        remove_left(&place, "joj-lab");
+        remove_left(&place);
         let there = [&used, &left, &without, &other].map(|one| (one.exists(), path(one).exists()));
         assert_eq!(there, [(true, true), (false, false), (true, false), (true, true)]);
         drop(lock);
         assert!(!path(&used).exists());
+        leave(&left);
+        for _ in 0..2 {
+            remove_left_once(&place);
+            leave(&used);
+        }
+        assert_eq!([&used, &left].map(|one| one.exists()), [true, false], "each place is looked at once");
         fs::remove_dir_all(&place).unwrap();
     }
 
@@ -143,7 +210,7 @@ mod tests {
         let directory = place.join("joj-lab-1-0");
         leave(&directory);
         let old = File::options().write(true).open(path(&directory)).unwrap();
-        remove_left(&place, "joj-lab");
+        remove_left(&place);
         let _new = NameLock::take(&directory).unwrap().unwrap();
         fs::create_dir(&directory).unwrap();
         // The lock on the old inode can be had, as nobody holds it.

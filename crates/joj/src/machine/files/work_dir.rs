@@ -2,14 +2,12 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::machine::files::left_over::{self, NameLock};
-use crate::machine::proc::clock::pause;
 
 /// So many directories of a process, at most, are in one place: a lane of guests has one, and so does a killed joj of the same number.
 const NUMBERS: usize = 10_000;
@@ -56,7 +54,7 @@ pub enum WorkDirError {
 pub struct WorkDir {
     path: PathBuf,
     /// It goes after the directory.
-    _lock: Option<NameLock>,
+    lock: Option<NameLock>,
 }
 
 impl WorkDir {
@@ -67,29 +65,22 @@ impl WorkDir {
         Self::named(parent, "joj-bench")
     }
 
-    /// Makes `<name>-<process id>-<n>` below `parent`.
+    /// Makes `<name>-<process id>-<n>` below `parent`. Where this joj is killed, the next that makes one there removes it.
     /// # Errors
     /// As [`WorkDir::create`].
     pub fn named(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
-        Self::make(parent, name, 0o777, |_| Ok(Some(None)))
+        Self::make(parent, name, 0o777)
     }
 
-    /// The same, for its user alone, and with a lock beside it: where this joj is killed, the next that makes one of this name there
-    /// removes it.
+    /// The same, for its user alone.
     /// # Errors
-    /// As [`WorkDir::create`]; the filesystem has no locks.
-    pub fn locked(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
-        left_over::remove_left(parent, name);
-        Self::make(parent, name, 0o700, |path| Ok(NameLock::take(path)?.map(Some)))
+    /// As [`WorkDir::create`].
+    pub fn private(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
+        Self::make(parent, name, 0o700)
     }
 
-    /// Makes the first directory that is not there and whose name `lock` gives.
-    fn make(
-        parent: &Path,
-        name: &'static str,
-        mode: u32,
-        lock: impl Fn(&Path) -> io::Result<Option<Option<NameLock>>>,
-    ) -> Result<WorkDir, WorkDirError> {
+    /// Makes the first directory that is not there and whose name nobody has.
+    fn make(parent: &Path, name: &'static str, mode: u32) -> Result<WorkDir, WorkDirError> {
         let place = || parent.to_owned();
         match fs::metadata(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -101,14 +92,19 @@ impl WorkDir {
             }
             Ok(_) => {}
         }
+        left_over::remove_left_once(parent);
         for number in 0..NUMBERS {
             let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
-            let problem = |error| WorkDirError::ReadOnly { place: place(), error };
-            let Some(lock) = lock(&path).map_err(problem)? else { continue };
+            let lock = match NameLock::take(&path) {
+                Ok(None) => continue,
+                Ok(lock) => lock,
+                // Some filesystems have no locks. Where nothing can be made at all, the directory says so.
+                Err(_) => None,
+            };
             match DirBuilder::new().mode(mode).create(&path) {
-                Ok(()) => return Ok(WorkDir { path, _lock: lock }),
+                Ok(()) => return Ok(WorkDir { path, lock }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(problem(error)),
+                Err(error) => return Err(WorkDirError::ReadOnly { place: place(), error }),
             }
         }
         Err(WorkDirError::Full { place: place(), name })
@@ -118,9 +114,10 @@ impl WorkDir {
         &self.path
     }
 
-    /// Leaves it there.
+    /// Leaves it there, without a lock: nobody takes it for what a killed joj left.
     pub fn keep(self) -> PathBuf {
-        let kept = std::mem::ManuallyDrop::new(self);
+        let mut kept = std::mem::ManuallyDrop::new(self);
+        drop(kept.lock.take());
         kept.path.clone()
     }
 
@@ -128,49 +125,18 @@ impl WorkDir {
     /// # Errors
     /// As unlink(2).
     pub fn clear(&self) -> io::Result<()> {
-        let pages = self.shared_pages();
+        let pages = left_over::shared_pages(&self.path);
         for entry in fs::read_dir(&self.path)? {
             fs::remove_file(entry?.path())?;
         }
-        remove_all(&pages);
+        left_over::remove_all(&pages);
         Ok(())
-    }
-
-    /// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for
-    /// each database, by its inode.
-    fn shared_pages(&self) -> Vec<PathBuf> {
-        let files = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        let page =
-            |status: fs::Metadata| format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into();
-        files.filter_map(|file| file.metadata().ok()).map(page).collect()
-    }
-}
-
-/// Most are not there.
-fn remove_all(pages: &[PathBuf]) {
-    for page in pages {
-        let _ = fs::remove_file(page);
     }
 }
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        let pages = self.shared_pages();
-        // Writing processes that a signal ended may be in the middle of making a file.
-        for _ in 0..50 {
-            match fs::remove_dir_all(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                    pause(Duration::from_millis(20))
-                }
-                _ => break,
-            }
-        }
-        // Last: whoever made one until now is gone, or finds no database any more.
-        remove_all(&pages);
-        if !self.path.exists() {
-            return;
-        }
-        if let Err(error) = fs::remove_dir_all(&self.path) {
+        if let Err(error) = left_over::remove(&self.path) {
             eprintln!("joj: cannot remove {}: {error}; remove it by hand", self.path.display());
         }
     }
@@ -187,4 +153,29 @@ pub fn cannot_write(place: &Path, error: &io::Error) -> String {
         _ => "try another directory, `joj bench DIR`, and look into `dmesg` for the disk's errors",
     };
     format!("cannot write in {}: {error}; {remedy}", place.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_and_its_lock_go_together_and_a_kept_one_has_none() {
+        let place = std::env::temp_dir().join(format!("joj-work-dirs-{}", std::process::id()));
+        fs::create_dir(&place).unwrap();
+        let names = || {
+            let mut names: Vec<_> =
+                fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let [first, second] = [0, 1].map(|_| WorkDir::create(&place).unwrap());
+        let [one, two] = [&first, &second].map(|work| work.path().file_name().unwrap().to_owned());
+        let lock = |name: &std::ffi::OsString| [name.to_str().unwrap(), ".lock"].concat().into();
+        assert_eq!(names(), [one.clone(), lock(&one), two.clone(), lock(&two)]);
+        drop(first);
+        second.keep();
+        assert_eq!(names(), [two]);
+        fs::remove_dir_all(&place).unwrap();
+    }
 }
