@@ -29,6 +29,7 @@ use crate::machine::capture::calls::ptrace::tracer::{TraceState, Tracer};
 use crate::machine::files::mounts::{self, Mount};
 use crate::machine::files::output_file;
 use crate::machine::proc::clock::{calendar_ns, shared_ns};
+use crate::machine::proc::process_number::{self, Owner};
 use crate::machine::proc::signal::{self, is_stopped};
 use crate::machine::proc::watched_command::WatchedCommand;
 use crate::record::error::RecordError;
@@ -273,13 +274,7 @@ fn files_now(process: Option<u32>) -> FilesNow {
 
 /// True while a thread of a process runs: one that has ended, and whose parent has not waited for it, is there as a zombie.
 fn is_there(process: u32) -> bool {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
-    tasks.flatten().any(|task| {
-        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        // The name before it may have brackets, too.
-        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
-    })
+    !matches!(process_number::owner(process), Owner::Ended | Owner::Nobody)
 }
 
 /// By a tracer: until its last process has ended.
