@@ -102,7 +102,7 @@ impl KnownLinks {
                     continue;
                 }
                 Some(Err(why)) => return PathEnd { path: at, is_shortened, no_path: Some(why) },
-                None if at == format!("{root}/dev/fd") => {
+                None if at.strip_prefix(root) == Some("/dev/fd") => {
                     at = format!("{root}/proc/self/fd");
                     continue;
                 }
