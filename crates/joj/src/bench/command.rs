@@ -143,7 +143,7 @@ fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, 
     let plan = match seconds(options) {
         Some(seconds) => RunPlan { seconds: Some(seconds), runs, expected_s, ..RunPlan::default() },
         None => {
-            let seconds = options.is_default_plan().then(|| run_seconds(options));
+            let seconds = seconds_beside(options);
             RunPlan { transactions, seconds, runs, expected_s, ..RunPlan::default() }
         }
     };
@@ -187,7 +187,7 @@ fn experiments(
         vec![Box::new(ManyWriters::new(contention(options), &libraries))]
     } else {
         let mut all: Vec<Box<dyn Experiment>> = vec![Box::new(Rows::new(selection, &libraries))];
-        if options.is_default_plan() {
+        if seconds_beside(options).is_some() {
             let library = libraries.iter().find(|name| *name == "system").or(libraries.first());
             let library: Vec<String> = library.into_iter().cloned().collect();
             all.push(Box::new(ManyWriters::new(contention(options), &library)));
@@ -210,11 +210,8 @@ fn announce(options: &BenchOptions, experiments: &[Box<dyn Experiment>], session
         Some(seconds) if options.io.io => format!("{rows} rows, {runs} runs of {seconds} s at most"),
         Some(seconds) => format!("{rows} rows, {runs} runs of {seconds} s and a warm-up"),
         None => {
-            let many = if options.is_default_plan() {
-                format!(" (8 threads: {} s)", run_seconds(options))
-            } else {
-                String::new()
-            };
+            let many = seconds_beside(options)
+                .map_or_else(String::new, |seconds| format!(" ({DEFAULT_THREADS} threads: {seconds} s)"));
             let flush_ms = calibration.overwrite_ns as f64 / 1e6;
             format!("{rows} rows, {transactions} transactions{many}, {runs} runs; a flush: {flush_ms:.2} ms")
         }
@@ -247,6 +244,11 @@ fn seconds(options: &BenchOptions) -> Option<f64> {
     (options.is_contended() || options.io.io).then(|| run_seconds(options))
 }
 
+/// The seconds of a run with many writers that the default plan has beside one writer; `None` in other plans.
+fn seconds_beside(options: &BenchOptions) -> Option<f64> {
+    options.is_default_plan().then(|| run_seconds(options))
+}
+
 /// The seconds that such a run has.
 fn run_seconds(options: &BenchOptions) -> f64 {
     options.seconds.unwrap_or(if options.quick { QUICK_SECONDS } else { SECONDS })
@@ -272,7 +274,7 @@ fn io_selection(options: &BenchOptions) -> IoSelection {
 /// What the options say about many writers.
 fn contention(options: &BenchOptions) -> Contention {
     Contention {
-        threads: if options.is_default_plan() { vec![DEFAULT_THREADS] } else { options.threads.clone() },
+        threads: if options.is_contended() { options.threads.clone() } else { vec![DEFAULT_THREADS] },
         processes: options.processes.clone(),
         schemas: options.schemas.clone(),
         modes: options.modes.clone(),
