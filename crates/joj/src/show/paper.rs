@@ -169,24 +169,23 @@ fn markdown(lines: &[Vec<String>]) -> String {
         _ => (String::new(), lines),
     };
     let Some(head) = lines.iter().find(|line| line.len() > 1) else { return title };
-    let row = |cells: &[String]| {
-        let cells = (0..head.len()).map(|column| cells.get(column).map_or("", |cell| cell.trim()));
-        markdown_row(cells.map(cell))
+    let row = |line: &Vec<String>| match line.as_slice() {
+        [heading] => vec![format!("*{}*", cell(heading.trim()))],
+        cells => cells.iter().map(|text| cell(text.trim())).collect(),
     };
-    let rows = lines.iter().filter(|line| !std::ptr::eq(*line, head)).map(|line| match line.as_slice() {
-        [heading] => {
-            let rest = (1..head.len()).map(|_| String::new());
-            markdown_row([format!("*{}*", cell(heading.trim()))].into_iter().chain(rest))
-        }
-        cells => row(cells),
-    });
-    let rows: String = rows.collect();
-    format!("{title}{}|---|{}\n{rows}\n", row(head), "--:|".repeat(head.len() - 1))
+    let rows = lines.iter().filter(|line| !std::ptr::eq(*line, head)).map(row);
+    format!("{title}{}\n", markdown_table(row(head), rows, "--:|"))
 }
 
-/// A line of a table in Markdown, of cells that are Markdown.
-fn markdown_row(cells: impl Iterator<Item = String>) -> String {
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+/// A table of cells that are Markdown, each line as long as the head; `rule` is below the columns but the first.
+pub fn markdown_table(head: Vec<String>, lines: impl Iterator<Item = Vec<String>>, rule: &str) -> String {
+    let columns = head.len();
+    let line = |mut cells: Vec<String>| {
+        cells.resize(columns, String::new());
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let lines: String = lines.map(line).collect();
+    format!("{}|---|{}\n{lines}", line(head), rule.repeat(columns - 1))
 }
 
 /// A text that GitHub's Markdown shows as it is, in one line: names of files and programs may have anything in them.

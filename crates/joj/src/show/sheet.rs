@@ -1,6 +1,6 @@
 //! A table that is shown as text and as HTML.
 
-use crate::show::paper::{cell, columns, escape as escape_markdown};
+use crate::show::paper::{cell, columns, escape as escape_markdown, markdown_table};
 use crate::show::svg::escape;
 use crate::show::text::wrap;
 
@@ -81,12 +81,8 @@ impl Sheet {
         if self.lines.is_empty() {
             return String::new();
         }
-        let row = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
-            format!("| {} |\n", cells.join(" | "))
-        };
-        let lines: String = self.lines.iter().map(|line| row(line)).collect();
-        format!("{}|{}\n{lines}", row(&self.head), "---|".repeat(self.head.len()))
+        let row = |cells: &Vec<String>| cells.iter().map(|text| cell(text)).collect();
+        markdown_table(row(&self.head), self.lines.iter().map(row), "---|")
     }
 
     /// The same below its title, with the notes; empty without lines.
