@@ -61,16 +61,13 @@ pub fn run(options: &CompareOptions) -> Result<ExitCode, CompareError> {
         let verdict = judgement.as_ref().map(|(ratio_min, judgement)| judged(*ratio_min, judgement, paper));
         render(&comparison, [&first, &second], paper) + &verdict.unwrap_or_default()
     };
-    match options.markdown.as_deref() {
-        Some(file) if output_file::is_stdout(file) => {
-            output_file::print(&shown(&Paper::of_markdown(options.wide)))?
-        }
-        Some(file) => {
-            output_file::write(file, &shown(&Paper::of_markdown(options.wide)))?;
-            output_file::print(&shown(&Paper::of_output(options.wide)))?;
-        }
-        None => output_file::print(&shown(&Paper::of_output(options.wide)))?,
-    }
+    output_file::report_with_markdown(
+        None,
+        options.markdown.as_deref(),
+        &(),
+        || shown(&Paper::of_output(options.wide)),
+        || shown(&Paper::of_markdown(options.wide)),
+    )?;
     match judgement {
         Some((_, judgement)) if !judgement.fallen.is_empty() => Ok(ExitCode::from(SLOWER_EXIT_CODE)),
         Some((_, judgement)) if judgement.judged == 0 => Err(CompareError::NothingJudged),
