@@ -232,9 +232,13 @@ fn failed_inserts(document: &Document) -> Option<Warning> {
     let worst = failed.iter().max_by_key(|row| errors(row))?;
     warning(
         "failed_inserts",
-        format!("INSERTs failed in {} rows, most in {}: {}", failed.len(), worst.key, errors(worst)),
+        format!("INSERTs failed in {}, most in {}: {}", row_count(failed.len()), worst.key, errors(worst)),
         "read `errors` in the JSON (`--json FILE`); SQLITE_BUSY is a wait longer than busy_timeout, which latencies lack",
     )
+}
+
+fn row_count(count: usize) -> String {
+    if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
 }
 
 /// A wait cannot be seen to be longer than the run it is in.
@@ -247,8 +251,8 @@ fn cut_waits(document: &Document) -> Option<Warning> {
     warning(
         "cut_waits",
         format!(
-            "in {} rows a writer waited for more than half of a run, first {}: longer waits cannot show",
-            cut.len(),
+            "in {} a writer waited for more than half of a run, first {}: longer waits cannot show",
+            row_count(cut.len()),
             first.key
         ),
         "run again with longer runs (`--seconds 20`)",
@@ -333,6 +337,7 @@ mod tests {
         let mut waiting = contended();
         waiting.contended[0].runs[2].run.latency.max_ns = 150_000_000_000;
         assert_eq!(kinds(&waiting), ["cut_waits"]);
+        assert!(warnings(&waiting)[0].what.starts_with("in 1 row a writer"), "{:?}", warnings(&waiting));
         let mut wrong = contended();
         wrong.contended[0].failure = Some("integrity_check said: no".to_owned());
         assert_eq!(kinds(&wrong), ["failed_rows"]);
