@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The confidence that intervals aim at. With fewer than six samples even the extremes give less.
 pub const CONFIDENCE_AIM: f64 = 0.95;
 
+/// Samples from which an interval tells of a difference. That of one sample encloses the true median never, that of two half the time.
+const SAMPLES_MIN: usize = 3;
+
 /// Parts that a percentile is given in: 50 % is 50,000, 99.9 % is 99,900.
 pub const WHOLE: u64 = 100_000;
 
@@ -69,6 +72,11 @@ impl Estimate {
     pub fn scaled(&self, factor: f64) -> Estimate {
         let [median, low, high] = [self.median, self.low, self.high].map(|value| value * factor);
         Estimate { median, low, high, ..*self }
+    }
+
+    /// True where there are too few samples to tell of a difference.
+    pub fn has_few_samples(&self) -> bool {
+        self.samples < SAMPLES_MIN
     }
 
     /// True where the two intervals have a value in common.

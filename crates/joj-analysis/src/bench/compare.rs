@@ -25,9 +25,6 @@ pub struct Difference {
     pub second: String,
 }
 
-/// The interval of one run (0) or two (0.5) encloses the true median too seldom to tell of a difference.
-const CONFIDENCE_MIN: f64 = 0.7;
-
 /// Whether two measurements of a row differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -166,7 +163,7 @@ fn speeds(first: Estimate, second: Estimate, limit_ratio: Option<f64>) -> Speeds
     };
     let verdict = if first.overlaps(&second) {
         Verdict::Overlap
-    } else if first.confidence.min(second.confidence) < CONFIDENCE_MIN {
+    } else if first.has_few_samples() || second.has_few_samples() {
         Verdict::FewRuns
     } else if limit_ratio.is_none_or(agrees) {
         Verdict::Differs

@@ -11,9 +11,6 @@ use crate::bench::promise::Reservation;
 use crate::bench::row::Row;
 use crate::statistics::Estimate;
 
-/// Runs of a row from which an interval says something.
-const RUNS_MIN: usize = 3;
-
 /// How one speed stands to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Beside {
@@ -32,7 +29,7 @@ pub enum Beside {
 impl Beside {
     /// How `ours` stands to `stock`; `paired` is their ratio by round.
     pub fn of(ours: &Estimate, stock: &Estimate, paired: Option<Estimate>) -> Beside {
-        if ours.samples.min(stock.samples) < RUNS_MIN {
+        if ours.has_few_samples() || stock.has_few_samples() {
             return Beside::TooFewRuns;
         }
         let Some(ratio) = paired else { return Beside::DiskMoved };

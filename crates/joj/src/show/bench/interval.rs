@@ -5,9 +5,6 @@ use joj_analysis::statistics::Estimate;
 use crate::show::paper::Mood;
 use crate::show::text::number;
 
-/// Runs from which on a ratio has a colour.
-const RUNS_MIN: usize = 3;
-
 /// The ends of an interval.
 pub fn interval(estimate: &Estimate) -> String {
     format!("{}-{}", number(estimate.low), number(estimate.high))
@@ -24,7 +21,7 @@ pub fn interval_title(estimate: Option<&Estimate>) -> String {
 
 /// What overlaps with 1 may be chance, as a ratio of fewer than three runs may, and a few percent either way nobody feels.
 pub fn ratio_mood(ratio: Option<Estimate>) -> Mood {
-    match ratio.filter(|ratio| ratio.samples >= RUNS_MIN) {
+    match ratio.filter(|ratio| !ratio.has_few_samples()) {
         Some(slower) if slower.median < 0.97 && slower.high < 1.0 => Mood::Bad,
         Some(faster) if faster.median > 1.03 && faster.low > 1.0 => Mood::Good,
         _ => Mood::Plain,
