@@ -1,4 +1,4 @@
-//! What came of a replay of page transactions, beside the recording, as docs/recording.md describes its JSON.
+//! What came of a replay of page transactions, beside the recording, as docs/page_transactions.md describes its JSON.
 
 use std::collections::BTreeMap;
 
