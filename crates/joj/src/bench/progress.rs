@@ -17,8 +17,42 @@ pub struct Progress {
     expected_s: f64,
     /// Expected seconds of a step of which nothing more is known.
     usual_s: f64,
+    /// What the steps take, where that is learned.
+    pace: Option<Pace>,
     /// Letters of the line on the terminal.
     shown_letters: usize,
+}
+
+/// What steps take in truth, as a multiple of what was expected of them.
+#[derive(Debug)]
+struct Pace {
+    /// So many first steps are left out: what does them is started, and reads what it needs for the first time.
+    left_out: usize,
+    /// Steps that have begun.
+    begun: usize,
+    /// When the first step that counts began, and the seconds that had been expected of those before it.
+    from: Option<(u64, f64)>,
+}
+
+impl Pace {
+    /// Steps that count before they say something of those that are left.
+    const STEPS_MIN: usize = 10;
+
+    /// A step begins at `now_ns`, and `done_s` were expected of those before it: the multiple, once it is known.
+    fn begun(&mut self, now_ns: u64, done_s: f64) -> Option<f64> {
+        self.begun += 1;
+        if self.begun == self.left_out + 1 {
+            self.from = Some((now_ns, done_s));
+        }
+        let (from_ns, before_s) = self.from?;
+        let is_known = self.begun > self.left_out + Pace::STEPS_MIN && done_s > before_s;
+        is_known.then(|| (now_ns - from_ns) as f64 / 1e9 / (done_s - before_s))
+    }
+
+    /// True for the first step whose multiple is known.
+    fn is_first(&self) -> bool {
+        self.begun == self.left_out + Pace::STEPS_MIN + 1
+    }
 }
 
 impl Progress {
@@ -36,8 +70,16 @@ impl Progress {
             step_s: 0.0,
             expected_s,
             usual_s: 0.0,
+            pace: None,
             shown_letters: 0,
         }
+    }
+
+    /// For many steps, so many of them at a time, that are expected to take `expected_s` seconds. How long they take in truth depends on a
+    /// program that nobody knows: what is left is told from the first ones, elsewhere than on a terminal once.
+    pub fn of_unknown_steps(expected_s: f64, at_a_time: usize) -> Progress {
+        let pace = Pace { left_out: at_a_time, begun: 0, from: None };
+        Progress { pace: Some(pace), ..Progress::of_steps(expected_s) }
     }
 
     /// Before a step like the others.
@@ -48,11 +90,19 @@ impl Progress {
     /// Before a step that is expected to take so many nanoseconds.
     pub fn step_of(&mut self, what: &str, expected_ns: f64) {
         self.done_s += std::mem::replace(&mut self.step_s, expected_ns / 1e9);
+        let multiple = self.pace.as_mut().and_then(|pace| pace.begun(now_ns(), self.done_s));
+        let left_s = match multiple {
+            Some(multiple) => (self.expected_s - self.done_s).max(0.0) * multiple,
+            None => self.left_s(self.done_s),
+        };
         if !self.is_terminal {
+            if multiple.is_some() && self.pace.as_ref().is_some_and(Pace::is_first) {
+                eprintln!("{what}, about {} left", rough(left_s));
+            }
             return;
         }
         let share = (self.done_s / self.expected_s.max(1e-9)).min(1.0);
-        let line = format!("{:3.0} %  {} left  {what}", share * 100.0, rough(self.left_s(self.done_s)));
+        let line = format!("{:3.0} %  {} left  {what}", share * 100.0, rough(left_s));
         eprint!("{}{line}", self.erasure());
         self.shown_letters = line.chars().count();
         let _ = stderr().flush();
@@ -108,6 +158,18 @@ mod tests {
         assert_eq!([erasure(0, 80), erasure(80, 80)], ["\r\x1b[J"; 2]);
         assert_eq!(erasure(81, 80), "\r\x1b[1A\x1b[J");
         assert_eq!(erasure(161, 80), "\r\x1b[2A\x1b[J");
+    }
+
+    #[test]
+    fn what_steps_take_is_learned_from_those_behind_the_first_ones() {
+        let mut pace = Pace { left_out: 2, begun: 0, from: None };
+        // Two machines start for 20 s each. Then a step of which 0.4 s were expected takes 0.1 s.
+        let begun_ns = |step: u64| step.min(2) * 20_000_000_000 + step.saturating_sub(2) * 100_000_000;
+        let multiples: Vec<_> = (0..14).map(|step| pace.begun(begun_ns(step), 0.4 * step as f64)).collect();
+        assert!(multiples[..12].iter().all(Option::is_none), "{multiples:?}");
+        for multiple in &multiples[12..] {
+            assert!(multiple.is_some_and(|multiple| (multiple - 0.25).abs() < 1e-9), "{multiples:?}");
+        }
     }
 
     #[test]

@@ -38,6 +38,11 @@ pub trait Work: Sync {
     /// Where it cannot be written.
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError>;
 
+    /// Seconds that a guest takes for a unit, where units differ.
+    fn expected_s(&self, _unit: usize) -> Option<f64> {
+        None
+    }
+
     /// Takes out of `left` what cannot be done without `failed`: nothing, unless it says so.
     fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
 }
@@ -184,7 +189,12 @@ impl OpenPool<'_> {
             for (number, told) in told {
                 match told {
                     LaneMessage::Ready(release) => kernel = release,
-                    LaneMessage::Begun(unit) => progress.step(&work.name(unit)),
+                    LaneMessage::Begun(unit) => match work.expected_s(unit) {
+                        Some(seconds) => {
+                            progress.step_of(&work.name(unit), seconds * 1e9 / shares.len() as f64);
+                        }
+                        None => progress.step(&work.name(unit)),
+                    },
                     LaneMessage::Done(unit, report) => done(unit, report, &shares[number]),
                 }
             }

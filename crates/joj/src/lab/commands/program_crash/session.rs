@@ -15,7 +15,7 @@ use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, told};
 use crate::lab::error::UnitError;
-use crate::lab::guest_pool::{self, OpenPool};
+use crate::lab::guest_pool::{self, OpenPool, Work};
 use crate::lab::job::LabVolume;
 use crate::lab::jobs::program_crash::{CutState, ProgramReport, ProgramUnit, ProgramWritten};
 use crate::lab::life::SessionEnd;
@@ -24,9 +24,8 @@ use crate::lab::work::program_crash::ProgramCrashWork;
 use crate::lab::written_for::WrittenFor;
 use crate::machine::proc::signal::is_stopped;
 
-/// Seconds that a recording and a state take, for the first forecast.
+/// Seconds that a recording takes, for the first forecast.
 const RECORDING_SECONDS: f64 = 20.0;
-const STATE_SECONDS: f64 = 0.4;
 /// Bytes of a block, by which what is missing is counted.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -184,14 +183,11 @@ impl<'a> CutSession<'a> {
             return Ok(());
         }
         let units = self.units(states.iter().map(|(_, state)| ProgramUnit::Look(state.clone())));
-        let jobs = pool.lanes();
-        eprintln!(
-            "joj crash: {} states, about {} s",
-            states.len(),
-            (STATE_SECONDS * states.len() as f64 / jobs as f64).ceil()
-        );
-        let batches = batches(&units, states.iter().map(|(volume, _)| *volume), jobs);
-        let mut progress = Progress::new(units.len(), STATE_SECONDS * units.len() as f64 / jobs as f64);
+        eprintln!("joj crash: {} states", states.len());
+        let batches = batches(&units, states.iter().map(|(volume, _)| *volume), pool.lanes());
+        let guests = pool.lanes().min(batches.len());
+        let expected_s: f64 = units.iter().filter_map(|unit| self.work.expected_s(*unit)).sum();
+        let mut progress = Progress::of_unknown_steps(expected_s / guests as f64, guests);
         let found = &mut self.found;
         let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
             let (volume, state) = &states[unit - units[0]];
