@@ -17,7 +17,8 @@ pub enum RequestKind {
         /// Past the volatile cache.
         fua: bool,
     },
-    /// Everything that was submitted before is durable at its completion. Its offset and length are zero.
+    /// Everything that was submitted before is durable at its completion. Its length is zero, and so is its offset, but in a log of two devices
+    /// ([`History::of_two`](crate::crash::History::of_two)).
     Flush,
     /// The host does not need these bytes any more; here they read as zeros afterwards.
     Trim,

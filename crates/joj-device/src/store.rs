@@ -90,6 +90,24 @@ impl Store {
         self.medium.get(&number).map_or(&ZEROS, Box::as_ref)
     }
 
+    /// Takes out what lies from `at_bytes` on, a multiple of 4096, and gives it, from 0 on.
+    ///
+    /// # Panics
+    /// When `at_bytes` lies within a block.
+    pub fn split_off(&mut self, at_bytes: u64) -> Store {
+        assert_eq!(at_bytes % BLOCK_BYTES, 0, "{at_bytes} lies within a block");
+        let at = at_bytes / BLOCK_BYTES;
+        let (own, other) = std::mem::take(&mut self.medium).into_iter().partition(|(number, _)| *number < at);
+        let other: HashMap<u64, Box<Block>> = other;
+        let cached = self.cached.split_off(&at);
+        self.medium = own;
+        let moved = |(number, block)| (number - at, block);
+        Store {
+            medium: other.into_iter().map(moved).collect(),
+            cached: cached.into_iter().map(moved).collect(),
+        }
+    }
+
     /// Memory of the data in bytes, without that of the maps.
     pub fn memory_bytes(&self) -> u64 {
         size(self.medium.len() + self.cached.len()) * BLOCK_BYTES
@@ -184,6 +202,24 @@ mod tests {
         store.write(0, &[8; 512], false);
         store.flush();
         assert_eq!((store.on_medium(0)[511], store.on_medium(0)[512]), (8, 0));
+    }
+
+    #[test]
+    fn what_is_split_off_begins_at_zero_and_is_gone_here() {
+        let mut store = Store::new();
+        for (number, byte) in [(0, 1), (1, 2), (2, 3)] {
+            store.write(number * 4096, &[byte; 4096], number != 1);
+        }
+        let other = store.split_off(4096);
+        let first = |store: &Store| {
+            [0, 1, 2].map(|number| {
+                let mut byte = [0];
+                store.read(number * 4096, &mut byte);
+                byte[0]
+            })
+        };
+        assert_eq!((first(&store), first(&other)), ([1, 0, 0], [2, 3, 0]));
+        assert_eq!(other.cached_blocks().collect::<Vec<_>>(), [0]);
     }
 
     #[test]

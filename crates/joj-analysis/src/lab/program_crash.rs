@@ -161,6 +161,9 @@ pub struct ProgramVolume {
     pub filesystem: Filesystem,
     /// The device below, by its name or file.
     pub device: String,
+    /// The device of the journal, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_device: Option<String>,
     /// Options with which it was mounted besides.
     pub mount_options: Option<String>,
     /// Why there are no states, or not all.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +72,7 @@ impl History {
                 LogEntry::Discard { offset_bytes, len_bytes, .. } => {
                     store.zero(*offset_bytes, *len_bytes, true);
                 }
-                LogEntry::Flush | LogEntry::Mark(_) => {}
+                LogEntry::Flush | LogEntry::FlushWithin { .. } | LogEntry::Mark(_) => {}
             }
         }
         store
@@ -83,13 +84,40 @@ impl History {
         self
     }
 
+    /// The same, where the log is that of two devices: bytes from `second_bytes` on are the second one's, and so is a flush that has this
+    /// offset in `logged`, the same log. Each flush covers its own device. Both come to be in order of submission.
+    ///
+    /// # Panics
+    /// When one of them has more entries than the other.
+    pub fn of_two(self, logged: &mut Vec<LoggedRequest>, second_bytes: u64) -> History {
+        assert_eq!(self.entries.len(), logged.len(), "not the same log");
+        let mut both: Vec<(LoggedRequest, LogEntry)> = logged.drain(..).zip(self.entries).collect();
+        // Two devices are served side by side: one may be later to the log with an earlier request.
+        both.sort_by_key(|(request, _)| request.submitted_ns);
+        let mut entries = Vec::with_capacity(both.len());
+        for (request, entry) in both {
+            let (begin_bytes, end_bytes) = match request.request.offset_bytes >= second_bytes {
+                true => (second_bytes, u64::MAX),
+                false => (0, second_bytes),
+            };
+            entries.push(match entry {
+                LogEntry::Flush => LogEntry::FlushWithin { begin_bytes, end_bytes },
+                other => other,
+            });
+            logged.push(request);
+        }
+        History { entries }
+    }
+
     /// The same writes on a device that lies: it acknowledges flushes, and FUA writes, without effect. Entries keep their numbers.
     pub fn without_promises(mut self) -> History {
         for entry in &mut self.entries {
             match entry {
                 LogEntry::Write { preflush, fua, .. } => (*preflush, *fua) = (false, false),
                 LogEntry::Discard { fua, .. } => *fua = false,
-                LogEntry::Flush => *entry = LogEntry::Mark("a flush without effect".to_owned()),
+                LogEntry::Flush | LogEntry::FlushWithin { .. } => {
+                    *entry = LogEntry::Mark("a flush without effect".to_owned());
+                }
                 LogEntry::Mark(_) => {}
             }
         }
@@ -112,15 +140,18 @@ impl History {
             match entry {
                 LogEntry::Write { offset_bytes, data, preflush, fua } => {
                     if *preflush && done {
-                        state.flush();
+                        state.flush(0..u64::MAX);
                     }
                     state.add(number, *offset_bytes, size(data.len()), *fua && done);
                 }
                 LogEntry::Discard { offset_bytes, len_bytes, fua } => {
                     state.add(number, *offset_bytes, *len_bytes, *fua && done);
                 }
-                LogEntry::Flush if done => state.flush(),
-                LogEntry::Flush | LogEntry::Mark(_) => {}
+                LogEntry::Flush if done => state.flush(0..u64::MAX),
+                LogEntry::FlushWithin { begin_bytes, end_bytes } if done => {
+                    state.flush(begin_bytes / BLOCK_BYTES..end_bytes.div_ceil(BLOCK_BYTES));
+                }
+                LogEntry::Flush | LogEntry::FlushWithin { .. } | LogEntry::Mark(_) => {}
             }
         }
         state.blocks
@@ -152,14 +183,19 @@ impl State {
         }
     }
 
-    fn flush(&mut self) {
-        for number in std::mem::take(&mut self.dirty) {
+    /// What was written to these blocks is durable.
+    fn flush(&mut self, covered: Range<u64>) {
+        let flushed: Vec<u64> = self.dirty.range(covered).copied().collect();
+        for number in flushed {
+            self.dirty.remove(&number);
             if let Some(pieces) = self.blocks.get_mut(&number) {
                 pieces.0.iter_mut().for_each(|piece| piece.durable = true);
             }
         }
-        // Nothing of the past can be lost: what is volatile is counted from here.
-        self.writes = 0;
+        // Where nothing of the past can be lost, what is volatile is counted from here.
+        if self.dirty.is_empty() {
+            self.writes = 0;
+        }
     }
 }
 
@@ -252,6 +288,6 @@ fn covering(entry: &LogEntry, number: u64, sector: usize) -> Option<Option<&[u8]
         LogEntry::Discard { offset_bytes, len_bytes, .. } => {
             (*offset_bytes <= at && at < offset_bytes + len_bytes).then_some(None)
         }
-        LogEntry::Flush | LogEntry::Mark(_) => None,
+        LogEntry::Flush | LogEntry::FlushWithin { .. } | LogEntry::Mark(_) => None,
     }
 }

@@ -103,6 +103,32 @@ fn a_fua_write_of_a_sector_outlasts_a_lost_write_of_its_block() {
 }
 
 #[test]
+fn of_two_devices_in_one_log_a_flush_covers_its_own() {
+    let second = 2 * BLOCK;
+    let flush = |offset_bytes| Request { offset_bytes, ..Request::flush() };
+    let logged = |request, submitted_ns| {
+        let completion =
+            Completion { start_ns: submitted_ns, done_ns: submitted_ns + 1, detail: Detail::default() };
+        LoggedRequest { request, submitted_ns, completion }
+    };
+    // The second device was later to the log than the first one's flush, with an earlier write.
+    let mut requests = vec![
+        logged(Request::write(0, BLOCK), 10),
+        logged(flush(second), 30),
+        logged(Request::write(second, BLOCK), 20),
+        logged(flush(0), 40),
+    ];
+    let entries = vec![write(0, 1), LogEntry::Flush, write(2, 3), LogEntry::Flush];
+    let history = History::from(entries).of_two(&mut requests, second);
+    assert!(requests.is_sorted_by_key(|request| request.submitted_ns));
+    let both = |bytes: [[u8; 3]; 4]| BTreeSet::from(bytes.map(Vec::from));
+    assert_eq!(reached(&history, done(2), 3), both([[0, 0, 0], [1, 0, 0], [0, 0, 3], [1, 0, 3]]));
+    assert_eq!(reached(&history, done(3), 3), BTreeSet::from([vec![0, 0, 3], vec![1, 0, 3]]));
+    assert_eq!(reached(&history, done(4), 3), BTreeSet::from([vec![1, 0, 3]]));
+    assert_eq!(reached(&history.without_promises(), done(4), 3).len(), 4);
+}
+
+#[test]
 fn what_is_under_way_promises_nothing() {
     let history = History::from(vec![write(0, 1), LogEntry::Flush, fua(0, 2)]);
     let cut = |completed, in_flight| reached(&history, Cut { completed, in_flight }, 1);

@@ -46,6 +46,14 @@ pub enum LogEntry {
     },
     /// Everything before it is durable.
     Flush,
+    /// Everything before it in this part of the log's bytes is durable: of two devices in one log, one was flushed. The form itself has no
+    /// such entry ([`History::of_two`](crate::crash::History::of_two)).
+    FlushWithin {
+        /// The first byte.
+        begin_bytes: u64,
+        /// The byte behind the last one.
+        end_bytes: u64,
+    },
     /// A name for a position.
     Mark(String),
 }

@@ -93,7 +93,11 @@ pub struct LabVolume {
 impl LabVolume {
     /// What progress calls it.
     pub fn name(&self) -> String {
-        format!("{} {}", self.filesystem.word(), self.device)
+        let name = format!("{} {}", self.filesystem.word(), self.device);
+        match &self.journal_device {
+            Some(journal) => format!("{name}, journal on {journal}"),
+            None => name,
+        }
     }
 
     /// That of a cell.

@@ -56,6 +56,11 @@ pub enum RecordedLogError {
 pub trait Written: DeserializeOwned {
     /// From this moment of the guest's clock on it may be cut.
     fn ready_ns(&self) -> u64;
+
+    /// Where the log is that of two devices: from this byte on it is the second one's.
+    fn second_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A log, from the moment on from which it may be cut.
@@ -78,13 +83,17 @@ impl<W: Written> RecordedLog<W> {
     pub fn load(directory: &Path, index: usize) -> Result<RecordedLog<W>, RecordedLogError> {
         let open = |end: &str| File::open(directory.join(recording_file(index, end))).map(BufReader::new);
         let history = LogReader::new(open("log")?).and_then(History::read)?;
-        let logged = read_text(open("requests")?)?;
+        let mut logged = read_text(open("requests")?)?;
         let written: W = serde_json::from_reader(open("json")?)?;
         let (entries, requests) = (history.entries().len(), logged.len());
         if entries != requests {
             return Err(RecordedLogError::Damaged { entries, requests });
         }
-        let durable = durable_until(&logged, written.ready_ns());
+        let history = match written.second_bytes() {
+            Some(second_bytes) => history.of_two(&mut logged, second_bytes),
+            None => history,
+        };
+        let durable = durable_until(&logged, written.ready_ns(), written.second_bytes());
         let base = history.store(durable);
         let (history, logged) = (history.behind(durable), logged[durable..].to_vec());
         Ok(RecordedLog { base, logged, history, written })
@@ -92,11 +101,17 @@ impl<W: Written> RecordedLog<W> {
 }
 
 /// Entries that were done at `at_ns`, up to and with the last flush and the durable writes right behind it: no cut behind them takes
-/// anything of them.
-fn durable_until(logged: &[LoggedRequest], at_ns: u64) -> usize {
+/// anything of them. Of two devices in one log it is the earlier one of their last flushes.
+fn durable_until(logged: &[LoggedRequest], at_ns: u64, second_bytes: Option<u64>) -> usize {
     let done = logged.iter().take_while(|logged| logged.completion.done_ns <= at_ns).count();
-    let is_flush = |logged: &LoggedRequest| logged.request.kind == RequestKind::Flush;
-    let flushed = logged[..done].iter().rposition(is_flush).map_or(0, |at| at + 1);
+    let is_second = |logged: &LoggedRequest| second_bytes.is_some_and(|at| logged.request.offset_bytes >= at);
+    let last_flush = |second: bool| {
+        let is_flush =
+            |logged: &LoggedRequest| logged.request.kind == RequestKind::Flush && is_second(logged) == second;
+        logged[..done].iter().rposition(is_flush).map_or(0, |at| at + 1)
+    };
+    let first = last_flush(false);
+    let flushed = if second_bytes.is_some() { first.min(last_flush(true)) } else { first };
     let is_durable = |logged: &&LoggedRequest| {
         matches!(
             logged.request.kind,

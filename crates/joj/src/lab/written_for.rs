@@ -3,9 +3,34 @@
 use crate::lab::job::guest_path;
 
 /// The columns that are read.
-const COLUMNS: [&str; 8] =
-    ["issued_ns", "first_sector", "byte_length", "operation", "class", "part", "file_path", "file_offset"];
+const COLUMNS: [&str; 9] = [
+    "issued_ns",
+    "disk",
+    "first_sector",
+    "byte_length",
+    "operation",
+    "class",
+    "part",
+    "file_path",
+    "file_offset",
+];
 const SECTOR_BYTES: u64 = 512;
+
+/// Which device of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoggedDisk {
+    /// The filesystem's.
+    Filesystem,
+    /// That of its external journal.
+    Journal,
+}
+
+impl LoggedDisk {
+    /// The one with this `major:minor`: the filesystem's is the first device of its kind.
+    fn of(numbers: &str) -> LoggedDisk {
+        if numbers.ends_with(":0") { LoggedDisk::Filesystem } else { LoggedDisk::Journal }
+    }
+}
 
 /// Runs of writes.
 #[derive(Debug, Default)]
@@ -16,6 +41,7 @@ pub struct WrittenFor {
 #[derive(Debug)]
 struct Run {
     issued_ns: u64,
+    disk: LoggedDisk,
     offset_bytes: u64,
     len_bytes: u64,
     /// Class and part.
@@ -38,12 +64,13 @@ impl WrittenFor {
         WrittenFor { runs }
     }
 
-    /// What the last write to this byte of the device was for, of those that were issued until `until_ns`; and what the volume is called in
+    /// What the last write to this byte of `disk` was for, of those that were issued until `until_ns`; and what the volume is called in
     /// names goes away.
-    pub fn last(&self, offset_bytes: u64, until_ns: u64) -> Option<String> {
+    pub fn last(&self, disk: LoggedDisk, offset_bytes: u64, until_ns: u64) -> Option<String> {
         let issued = self.runs.partition_point(|run| run.issued_ns <= until_ns);
-        let covers =
-            |run: &&Run| (run.offset_bytes..run.offset_bytes + run.len_bytes).contains(&offset_bytes);
+        let covers = |run: &&Run| {
+            run.disk == disk && (run.offset_bytes..run.offset_bytes + run.len_bytes).contains(&offset_bytes)
+        };
         let run = self.runs[..issued].iter().rev().find(covers)?;
         Some(match &run.file {
             Some((name, _)) if name.is_empty() => format!("{} of the directory /data", run.what),
@@ -56,8 +83,8 @@ impl WrittenFor {
 }
 
 fn run(cells: &[String], places: &[usize]) -> Option<Run> {
-    let [issued, sector, length, operation, class, part, path, at] =
-        <[&String; 8]>::try_from(places.iter().map(|place| cells.get(*place)).collect::<Option<Vec<_>>>()?)
+    let [issued, disk, sector, length, operation, class, part, path, at] =
+        <[&String; 9]>::try_from(places.iter().map(|place| cells.get(*place)).collect::<Option<Vec<_>>>()?)
             .ok()?;
     if !operation.starts_with("write") {
         return None;
@@ -71,6 +98,7 @@ fn run(cells: &[String], places: &[usize]) -> Option<Run> {
     let file = at.parse().ok().filter(|_| !path.is_empty()).map(|at| (below.to_owned(), at));
     Some(Run {
         issued_ns: issued.parse().ok()?,
+        disk: LoggedDisk::of(disk),
         offset_bytes: sector.parse::<u64>().ok()? * SECTOR_BYTES,
         len_bytes: length.parse().ok()?,
         what,
@@ -102,25 +130,28 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "\
-queued_ns,issued_ns,first_sector,byte_length,operation,class,part,file_path,file_offset
-1,10,80,8192,write,data,,\"/volume/a, \"\"b\"\"\",4096
-1,20,80,4096,write,journal,descriptor,,-1
-1,30,88,4096,read,data,,/volume/c,0
+queued_ns,issued_ns,disk,first_sector,byte_length,operation,class,part,file_path,file_offset
+1,10,43:0,80,8192,write,data,,\"/volume/a, \"\"b\"\"\",4096
+1,20,43:0,80,4096,write,journal,descriptor,,-1
+1,30,43:0,88,4096,read,data,,/volume/c,0
 damaged
-1,40,88,4096,write,metadata,inode-table,,-1
-1,50,96,4096,write,data,,/volume/,0
+1,40,43:0,88,4096,write,metadata,inode-table,,-1
+1,50,43:0,96,4096,write,data,,/volume/,0
+1,60,43:32,96,4096,write,journal,commit,,
 ";
 
     #[test]
     fn the_last_write_in_time_to_that_place_counts() {
         let written = WrittenFor::read(TEXT);
-        let last = |offset, until| written.last(offset, until);
+        let last = |offset, until| written.last(LoggedDisk::Filesystem, offset, until);
         assert_eq!(last(40_960, 10).as_deref(), Some("data of a, \"b\", byte 4096"));
         assert_eq!(last(45_056, 39).as_deref(), Some("data of a, \"b\", byte 8192"));
         assert_eq!(last(45_056, 40).as_deref(), Some("metadata (inode table)"));
         assert_eq!(last(40_960, 99).as_deref(), Some("journal (descriptor)"));
         assert_eq!(last(49_152, 99).as_deref(), Some("data of the directory /data"));
         assert_eq!((last(40_960, 9), last(0, 99)), (None, None));
+        let journal = written.last(LoggedDisk::Journal, 49_152, 99);
+        assert_eq!(journal.as_deref(), Some("journal (commit)"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ Examples:
   joj crash --check 'python3 /home/me/check.py' -- python3 /home/me/app.py
   joj crash --filesystems ext4,xfs,btrfs,f2fs --states 200 --check /home/me/verify.sh -- /home/me/my-program
   joj crash --mount data=writeback --before 'cp /home/me/old.json config.json' --check ./c -- ./p
+  joj crash --journal-device ufs3 --check ./c -- ./p    the journal on a second device, which is cut, too
   joj crash sqlite --mode delete,truncate,persist,wal --sync full,normal    SQLite, with a workload and a check of joj's
   joj crash --recordings kept/ --state 1/21000345671/35:1 --check 'ls -l; cat config.json' -- ./p    one state again
 
@@ -73,6 +74,10 @@ pub struct ProgramCrashOptions {
     /// Emulated devices (see `joj device list`), or files that describe one. Without a volatile cache a power cut takes only what is under way
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "galaxy-s5-emmc")]
     pub device: Vec<String>,
+
+    /// The journal of ext4 and XFS is on an emulated device of its own, NAME, and the same power cut takes both
+    #[arg(long, value_name = "NAME")]
+    pub journal_device: Option<String>,
 
     /// Mount the filesystem with these options
     #[arg(long, value_name = "OPTIONS")]

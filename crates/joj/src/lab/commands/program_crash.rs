@@ -11,6 +11,8 @@ mod recordings;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use joj_analysis::bench::key::Word;
+use joj_analysis::filesystem::Filesystem;
 use joj_analysis::lab::program_crash::{
     PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult, ProgramVolume,
 };
@@ -51,16 +53,17 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     let mut volumes = volumes(&options.device, &options.filesystems);
     for volume in &mut volumes {
         volume.mount_options.clone_from(&options.mount);
+        volume.journal_device.clone_from(&options.journal_device);
     }
     if options.check.as_deref().is_some_and(|check| check.trim().is_empty()) {
         return Ok(wrong_usage("`--check` is empty: everything would be kept"));
     }
-    if let Some(what) = hidden_file(options) {
+    if let Some(what) = hidden_file(options).or_else(|| impossible_journal(options)) {
         return Ok(wrong_usage(&what));
     }
     output_file::check_writable(&options.json)?;
     signal::install().map_err(LabError::Signals)?;
-    devices::of(options.device.iter())?;
+    devices::of(device_names(options))?;
     let contents = contents(&options.machine, Needed::default())?;
     let job = job(options, volumes, &contents)?;
     let state = match asked_state(options, &job)? {
@@ -127,6 +130,28 @@ fn hidden_file(options: &ProgramCrashOptions) -> Option<String> {
     ))
 }
 
+/// Why the journal cannot be where the options want it, if it cannot.
+fn impossible_journal(options: &ProgramCrashOptions) -> Option<String> {
+    const OF_MOUNT: [&str; 4] = ["logdev=", "rtdev=", "journal_dev=", "journal_path="];
+    let mount = options.mount.iter().flat_map(|text| text.split(','));
+    if let Some(other) = mount.map(str::trim).find(|one| OF_MOUNT.iter().any(|begin| one.starts_with(begin)))
+    {
+        return Some(format!(
+            "`--mount {other}`: the emulated machine has no other device; `--journal-device NAME` gives ext4 and XFS one for \
+             the journal, and cuts it, too"
+        ));
+    }
+    options.journal_device.as_ref()?;
+    let has_none = |one: &&Filesystem| !matches!(one, Filesystem::Ext4 | Filesystem::Xfs);
+    let other = options.filesystems.iter().find(has_none)?;
+    Some(format!("`--journal-device`: only ext4 and XFS have external journals, not {}", other.word()))
+}
+
+/// The devices that a run has.
+fn device_names(options: &ProgramCrashOptions) -> impl Iterator<Item = &String> {
+    options.device.iter().chain(&options.journal_device)
+}
+
 /// The state that is to be looked at, if one is; or why there is no such state.
 fn asked_state(
     options: &ProgramCrashOptions,
@@ -158,7 +183,7 @@ fn job(
         }
     }
     Ok(ProgramCrashJob {
-        setting: machine::setting(contents, options.device.iter(), DEVICE_BYTES)?,
+        setting: machine::setting(contents, device_names(options), DEVICE_BYTES)?,
         volumes,
         command: words,
         before: options.before.as_deref().map(shell_command),

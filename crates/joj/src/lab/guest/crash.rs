@@ -89,8 +89,7 @@ impl<'job> Crashes<'job> {
     }
 
     fn record(&self, index: usize, cell: &Cell) -> Result<(), GuestError> {
-        let device = self.job.setting.device(&cell.device)?;
-        let recorder = Recorder::begin(&LabVolume::of(cell), &device, self.job.setting.device_bytes)?;
+        let recorder = Recorder::begin(&LabVolume::of(cell), &self.job.setting)?;
         let written = self.write(cell)?;
         recorder.take()?.save(self.share, index, &written)
     }

@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Cursor, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use joj_device::assembly::Assembly;
 use joj_device::device::EmulatedDevice;
 use joj_device::log_writes::LogWrites;
 use joj_device::request::RequestKind;
@@ -14,9 +13,9 @@ use serde::Serialize;
 
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::stand::align;
+use crate::lab::guest::stand::{JOURNAL_BYTES, align};
 use crate::lab::guest::volume::Volume;
-use crate::lab::job::{LabVolume, guest_path};
+use crate::lab::job::{LabVolume, Setting, guest_path};
 use crate::lab::recorded_log::recording_file;
 
 /// Both forms of a log, in memory: writing them to the share would take the writer's time.
@@ -31,6 +30,8 @@ struct SharedLog {
     log: Arc<Mutex<Option<Log>>>,
     /// The device has no volatile cache.
     is_durable: bool,
+    /// Where the device's first byte is in the log, which two devices may share.
+    begin_bytes: u64,
 }
 
 impl RequestSink for SharedLog {
@@ -38,7 +39,9 @@ impl RequestSink for SharedLog {
         if logged.request.kind == RequestKind::Read {
             return Ok(());
         }
-        let logged = &if self.is_durable { logged.durable() } else { *logged };
+        let mut logged = if self.is_durable { logged.durable() } else { *logged };
+        logged.request.offset_bytes += self.begin_bytes;
+        let logged = &logged;
         let mut log = self.log.lock().map_err(|error| io::Error::other(error.to_string()))?;
         let Some(log) = log.as_mut() else { return Ok(()) };
         log.requests.record(logged, data)?;
@@ -50,25 +53,35 @@ impl RequestSink for SharedLog {
 #[derive(Debug)]
 pub struct Recorder {
     _volume: Volume,
-    emulated: Emulated,
-    log: SharedLog,
+    /// The device, and that of its external journal.
+    emulated: Vec<Emulated>,
+    log: Arc<Mutex<Option<Log>>>,
 }
 
 impl Recorder {
-    /// Makes the filesystem that `volume` names on `assembly`, a device of `bytes`, and mounts it.
+    /// Makes the filesystem that `volume` names on its device, with its journal on another one if it has one, and mounts it. The journal's
+    /// device begins in the log where the other one ends.
     /// # Errors
     /// What could not be set up; nothing is left of it.
-    pub fn begin(volume: &LabVolume, assembly: &Assembly, bytes: u64) -> Result<Recorder, GuestError> {
+    pub fn begin(volume: &LabVolume, setting: &Setting) -> Result<Recorder, GuestError> {
         let problem = &cannot("record");
         let log = Log {
             requests: TextLog::new(Vec::new()).map_err(problem)?,
             data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
         };
-        let is_durable = !assembly.has_volatile_cache();
-        let log = SharedLog { log: Arc::new(Mutex::new(Some(log))), is_durable };
+        let log = Arc::new(Mutex::new(Some(log)));
         align();
-        let emulated = Emulated::serve(0, assembly, EmulatedDevice::new(assembly, bytes, log.clone()))?;
-        let made = Volume::make(volume, emulated.node(), None)?;
+        let serve = |number, name: &str, bytes, begin_bytes| {
+            let assembly = setting.device(name)?;
+            let is_durable = !assembly.has_volatile_cache();
+            let log = SharedLog { log: Arc::clone(&log), is_durable, begin_bytes };
+            Emulated::serve(number, &assembly, EmulatedDevice::new(&assembly, bytes, log))
+        };
+        let mut emulated = vec![serve(0, &volume.device, setting.device_bytes, 0)?];
+        if let Some(journal) = &volume.journal_device {
+            emulated.push(serve(1, journal, JOURNAL_BYTES, setting.device_bytes)?);
+        }
+        let made = Volume::make(volume, emulated[0].node(), emulated.get(1).map(Emulated::node))?;
         align();
         Ok(Recorder { _volume: made, emulated, log })
     }
@@ -80,14 +93,15 @@ impl Recorder {
         let problem = &cannot("sync what is there before");
         let volume = File::open(guest_path::VOLUME).map_err(problem)?;
         rustix::fs::syncfs(&volume).map_err(|error| problem(error.into()))?;
-        File::open(self.emulated.node()).and_then(|device| device.sync_all()).map_err(problem)
+        let sync = |device: &Emulated| File::open(device.node()).and_then(|device| device.sync_all());
+        self.emulated.iter().try_for_each(sync).map_err(problem)
     }
 
     /// Ends the log: what happens from now on, unmounting above all, is no part of it.
     /// # Errors
     /// It is gone.
     pub fn take(&self) -> Result<Log, GuestError> {
-        let log = self.log.log.lock().ok().and_then(|mut log| log.take());
+        let log = self.log.lock().ok().and_then(|mut log| log.take());
         log.ok_or(GuestError::NoLog)
     }
 }

@@ -7,7 +7,7 @@ use crate::lab::job::{LabVolume, Setting};
 use crate::machine::proc::clock::{pause_until, shared_ns};
 
 /// Capacity of the device of an external journal. mkfs.ext4 makes the journal as large as the device and writes all of it.
-const JOURNAL_BYTES: u64 = 64 << 20;
+pub const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// Device and filesystem, which go with the value. Fields are dropped in this order.
 #[derive(Debug)]

@@ -91,8 +91,11 @@ fn mounted_with(wanted: &LabVolume, journal: Option<&str>) -> String {
         Feature::NoBarrier => options.push("nobarrier".to_owned()),
         Feature::Discard => options.push("discard".to_owned()),
     }
-    if let (Filesystem::Xfs, Some(journal)) = (wanted.filesystem, journal) {
-        options.push(format!("logdev={journal}"));
+    match (wanted.filesystem, journal) {
+        (Filesystem::Xfs, Some(journal)) => options.push(format!("logdev={journal}")),
+        // Its superblock has the number of the device that mkfs saw.
+        (Filesystem::Ext4, Some(journal)) => options.push(format!("journal_path={journal}")),
+        _ => {}
     }
     options.extend(wanted.mount_options.clone());
     options.join(",")

@@ -109,6 +109,9 @@ pub struct ProgramWritten {
     pub settled_ns: u64,
     /// The end of each line that it printed: when it was read, and where it is in the output, in bytes.
     pub lines: Vec<(u64, usize)>,
+    /// Where the journal is on a device of its own: from this byte of the log on it is that one's.
+    #[serde(default)]
+    pub journal_bytes: Option<u64>,
 }
 
 impl KeptRun {
@@ -122,7 +125,7 @@ impl KeptRun {
         (!is_same).then(|| {
             let name = format!("{} on {}", command.join(" "), volume.name());
             format!(
-                "the recording there is of `{name}`, or was made with another --mount, --before, \
+                "the recording there is of `{name}`, or was made with another --mount, --journal-device, --before, \
                  --program-seconds or --settle-seconds"
             )
         })
@@ -132,5 +135,9 @@ impl KeptRun {
 impl Written for ProgramWritten {
     fn ready_ns(&self) -> u64 {
         self.begin_ns
+    }
+
+    fn second_bytes(&self) -> Option<u64> {
+        self.journal_bytes
     }
 }

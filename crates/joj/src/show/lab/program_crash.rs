@@ -53,6 +53,9 @@ pub fn state_name(volume: usize, at_ns: u64, missing: &str) -> String {
 /// What progress and text call a filesystem.
 pub fn name(volume: &ProgramVolume) -> String {
     let mut name = format!("{} {}", volume.filesystem.word(), volume.device);
+    if let Some(journal) = &volume.journal_device {
+        let _ = write!(name, ", journal on {journal}");
+    }
     if let Some(options) = &volume.mount_options {
         let _ = write!(name, " {options}");
     }

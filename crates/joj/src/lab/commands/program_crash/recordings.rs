@@ -118,7 +118,7 @@ fn load(
 ) -> Result<RecordedLog<ProgramWritten>, RecordedLogError> {
     let mut recording: RecordedLog<ProgramWritten> = RecordedLog::load(directory, number)?;
     let output = fs::metadata(directory.join(recording_file(number, "output")))?.len();
-    let ProgramWritten { begin_ns, settled_ns, lines } = &recording.written;
+    let ProgramWritten { begin_ns, settled_ns, lines, journal_bytes: _ } = &recording.written;
     let is_in_order =
         lines.iter().zip(lines.iter().skip(1)).all(|(one, next)| one.0 <= next.0 && one.1 < next.1);
     let ends_within = lines.last().is_none_or(|(at_ns, end)| at_ns <= settled_ns && *end as u64 <= output);

@@ -21,7 +21,7 @@ use crate::lab::jobs::program_crash::{CutState, ProgramReport, ProgramUnit, Prog
 use crate::lab::life::SessionEnd;
 use crate::lab::recorded_log::{RecordedLog, RecordedLogError, is_recorded, recording_file};
 use crate::lab::work::program_crash::ProgramCrashWork;
-use crate::lab::written_for::WrittenFor;
+use crate::lab::written_for::{LoggedDisk, WrittenFor};
 use crate::machine::proc::signal::is_stopped;
 
 /// Seconds that a recording takes, for the first forecast.
@@ -285,9 +285,13 @@ impl<'a> CutSession<'a> {
         let missing: Missing = state.missing.parse().unwrap_or_default();
         let left_out = missing.blocks().map(|block| {
             let offset_bytes = block * BLOCK_BYTES;
-            let known = written_for.last(offset_bytes, state.at_ns);
-            let what =
-                known.unwrap_or_else(|| format!("{BLOCK_BYTES} bytes of the device at {offset_bytes}"));
+            let journal = recording.written.journal_bytes.and_then(|begin| offset_bytes.checked_sub(begin));
+            let (disk, name, at) = match journal {
+                Some(at) => (LoggedDisk::Journal, "the journal's device", at),
+                None => (LoggedDisk::Filesystem, "the device", offset_bytes),
+            };
+            let known = written_for.last(disk, at, state.at_ns);
+            let what = known.unwrap_or_else(|| format!("{BLOCK_BYTES} bytes of {name} at {at}"));
             LeftOut { offset_bytes, what }
         });
         let left_out = left_out.collect();
@@ -328,6 +332,7 @@ fn unlooked(volume: &LabVolume) -> ProgramVolume {
     ProgramVolume {
         filesystem: volume.filesystem,
         device: volume.device.clone(),
+        journal_device: volume.journal_device.clone(),
         mount_options: volume.mount_options.clone(),
         failure: None,
         run: None,

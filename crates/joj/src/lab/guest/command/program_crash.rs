@@ -22,7 +22,7 @@ use crate::lab::guest::command::tracer::RequestTracer;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::Recorder;
-use crate::lab::guest::stand::{Stand, align};
+use crate::lab::guest::stand::{JOURNAL_BYTES, Stand, align};
 use crate::lab::guest::volume::Volume;
 use crate::lab::jobs::program_crash::{
     CutState, KeptRun, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
@@ -92,8 +92,7 @@ impl<'job> ProgramCrashes<'job> {
             data.unmount()?;
         }
         self.host.keep(used)?;
-        let device = job.setting.device(&wanted.device)?;
-        let recorder = Recorder::begin(wanted, &device, job.setting.device_bytes)?;
+        let recorder = Recorder::begin(wanted, &job.setting)?;
         let data = DataMount::mount()?;
         self.before()?;
         recorder.sync()?;
@@ -136,7 +135,9 @@ impl<'job> ProgramCrashes<'job> {
         put("output", &printed.output)?;
         put("trace", &trace)?;
         put("run", &serde_json::to_vec(&told)?)?;
-        log.save(self.share, index, &ProgramWritten { begin_ns, settled_ns, lines: printed.lines })?;
+        let journal_bytes = wanted.journal_device.as_ref().map(|_| job.setting.device_bytes);
+        let written = ProgramWritten { begin_ns, settled_ns, lines: printed.lines, journal_bytes };
+        log.save(self.share, index, &written)?;
         Ok(run)
     }
 
@@ -174,14 +175,15 @@ impl<'job> ProgramCrashes<'job> {
     fn verdict(
         &mut self,
         volume: usize,
-        store: Store,
+        mut store: Store,
         promises: &[u8],
         promised: usize,
     ) -> Result<(Checked, String), GuestError> {
-        let without_latency = Assembly::named("ram")?;
-        let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
-        let emulated = Emulated::serve(1, &without_latency, device)?;
-        let volume = match Volume::mount(&self.job.volumes[volume], emulated.node(), None) {
+        let (wanted, device_bytes) = (&self.job.volumes[volume], self.job.setting.device_bytes);
+        let journal = wanted.journal_device.as_ref().map(|_| store.split_off(device_bytes));
+        let emulated = without_latency(1, store, device_bytes)?;
+        let journal = journal.map(|store| without_latency(2, store, JOURNAL_BYTES)).transpose()?;
+        let volume = match Volume::mount(wanted, emulated.node(), journal.as_ref().map(Emulated::node)) {
             Ok(volume) => volume,
             Err(reason) => return Ok((found(Finding::Unmountable, &reason.to_string()), String::new())),
         };
@@ -277,6 +279,12 @@ impl<'job> ProgramCrashes<'job> {
         }
         Ok(())
     }
+}
+
+/// Device `number`, with these bytes.
+fn without_latency(number: u32, store: Store, bytes: u64) -> Result<Emulated, GuestError> {
+    let ram = Assembly::named("ram")?;
+    Emulated::serve(number, &ram, EmulatedDevice::with_store(&ram, bytes, store, ()))
 }
 
 fn shell(script: &str) -> [String; 3] {
