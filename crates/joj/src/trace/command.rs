@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::texts::Texts;
-use serde_json::Value;
 
 use crate::command_line::trace::{ExportFormat, TraceOptions};
 use crate::command_line::wrong_usage;
@@ -16,10 +15,10 @@ use crate::show::trace::page as trace_page;
 use crate::show::trace::steps as trace_steps;
 use crate::show::trace::text as trace_text;
 use crate::trace::analysis::{AnalysisOptions, Findings};
+use crate::trace::document::{TraceDocument, TransactionRow};
 use crate::trace::error::TraceError;
 use crate::trace::live;
 use crate::trace::saved;
-use crate::trace::transactions::TransactionRow;
 
 /// Runs `joj trace`.
 /// # Errors
@@ -103,7 +102,7 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
         trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts)
     });
     let drawn = options.picture.as_deref().map_or(Ok(()), |path| picture(path, findings));
-    let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
+    let document = document(findings, texts, options.steps.is_some());
     let steps = || {
         let is_told = options.steps.is_some();
         is_told.then(|| trace_steps::transactions(&findings.transactions, texts, &findings.summary.header))
@@ -111,7 +110,7 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
     let reported = output_file::report_with_markdown(
         options.json.as_deref(),
         options.markdown.as_deref(),
-        &value,
+        &document,
         || {
             let summary = trace_text::summary(&findings.summary);
             steps().map_or(summary.clone(), |steps| format!("{summary}\n{steps}"))
@@ -133,14 +132,12 @@ fn picture(path: &Path, findings: &Findings) -> Result<(), TraceError> {
 }
 
 /// The summary, with what each transaction cost where steps are wanted.
-fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<Value, TraceError> {
-    let mut value = serde_json::to_value(&findings.summary)?;
-    if steps {
-        let transactions: Vec<TransactionRow> =
-            findings.transactions.iter().map(|transaction| TransactionRow::of(transaction, texts)).collect();
-        value["transactions"] = serde_json::to_value(transactions)?;
+fn document(findings: &Findings, texts: &Texts, steps: bool) -> TraceDocument {
+    let row = |transaction| TransactionRow::of(transaction, texts);
+    TraceDocument {
+        summary: findings.summary.clone(),
+        transactions: steps.then(|| findings.transactions.iter().map(row).collect()),
     }
-    Ok(value)
 }
 
 fn file_types(path: Option<&Path>) -> Result<FileTypes, TraceError> {

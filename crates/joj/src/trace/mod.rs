@@ -7,7 +7,7 @@
 //! header_command   `joj trace-header`: what a trace would say of this machine
 //! generate         `joj trace-generate`: a trace of any length, without a capture
 //! generate_fleet   the tables of a fleet of such traces, and what they must say
-//! transactions     transactions as JSON: what each cost
+//! document         what `--json` writes: the summary, and what each transaction cost
 //! live             a capture from its start to its findings
 //! saved            a saved trace, of joj or of another program
 //! input            its bytes: a file, standard input, a pipe
@@ -21,7 +21,7 @@ pub mod command;
 pub mod header_command;
 pub mod generate;
 mod generate_fleet;
-pub mod transactions;
+pub mod document;
 pub mod live;
 pub mod saved;
 pub mod input;

@@ -1,10 +1,22 @@
-//! Transactions as JSON has them: what each cost.
+//! What `joj trace --json` writes: the summary, and with `--steps` what each transaction cost.
 
 use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::attribution::request::{Transaction, TransactionKind};
 use joj_analysis::trace::steps::{StepsOwner, TransactionSteps};
+use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::texts::Texts;
 use serde::Serialize;
+
+/// A trace in numbers (docs/trace_summary_format.md).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TraceDocument {
+    /// The summary, whose fields stand beside `transactions`.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// What each transaction cost; absent without `--steps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<Vec<TransactionRow>>,
+}
 
 /// A commit, a checkpoint, or a sync call outside of both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
