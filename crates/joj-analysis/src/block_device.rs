@@ -1,12 +1,15 @@
 //! A block device's number, and the sectors in which the kernel counts its bytes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a sector, whatever the device's own block size (Linux's block layer).
 pub const SECTOR_BYTES: u64 = 512;
 
 /// Major and minor number of a device, as the kernel's `dev_t` has them: `major << 20 | minor`. 0: none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct DeviceNumber(pub u32);
 

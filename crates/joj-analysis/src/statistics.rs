@@ -5,6 +5,7 @@
 //! Source of the interval: the number of samples below the true median is binomial(n, 1/2), so the k-th smallest
 //! and the k-th largest sample enclose it with probability 1 - 2 P(X < k).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The confidence that intervals aim at. With fewer than six samples even the extremes give less.
@@ -26,7 +27,7 @@ pub fn quantile_grid() -> Vec<u64> {
 }
 
 /// A median with an interval that encloses the true one with the stated confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median of the samples.
     pub median: f64,

@@ -6,6 +6,7 @@
 //! replay         what a recording asks of its files, asked again of another disk
 //! record         recordings of what programs ask of their files
 //! compare        two results of `joj bench` side by side
+//! schema         JSON Schemas of what `--json` writes
 //! completions    what a shell needs to complete commands and options
 //! man_pages      the same commands and options as pages for man
 //! device         a disk over its addresses; the emulated devices, and what the model makes of them
@@ -27,6 +28,7 @@ mod whatif;
 mod replay;
 mod record;
 mod compare;
+mod schema;
 mod completions;
 mod man_pages;
 mod device;
@@ -91,6 +93,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
             None => lab::commands::program_crash::run(&options.program)?,
         },
         Command::LabGuest => lab::guest::agent::run(),
+        Command::Schema(options) => schema::run(&options)?,
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man_pages::run(&directory)?,
         Command::Device(options) => device::command::run(&options)?,

@@ -25,15 +25,16 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
             "parquet",
             "rustc-hash",
             "rustix",
+            "schemars",
             "serde",
             "serde_json",
             "thiserror",
             "toml",
         ],
-        &[],
+        &["jsonschema"],
     ),
     // waldio only in tests: what waldio promises is written down here once more, and must stay the same.
-    ("joj-analysis", &["serde", "serde_json", "thiserror"], &["waldio"]),
+    ("joj-analysis", &["schemars", "serde", "serde_json", "thiserror"], &["waldio"]),
     ("joj-device", &["blockio", "joj-analysis", "rustix", "serde", "thiserror", "toml"], &[]),
     ("tidy", &[], &[]),
     // libsqlite3-sys only in tests: it refuses SQLite below 3.45, which Debian 12 has.

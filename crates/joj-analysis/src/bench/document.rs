@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::environment::{Environment, SqliteBuild};
@@ -19,9 +20,9 @@ pub const FORMAT: &str = "joj-bench";
 pub const VERSION: u32 = 2;
 
 /// What `joj bench --json` writes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Document {
-    /// Always [`FORMAT`].
+    /// Always `joj-bench`.
     pub format: String,
     /// Version of the format, 1 or more.
     pub version: u32,
@@ -51,7 +52,7 @@ pub struct Document {
 }
 
 /// Something that makes a figure doubtful.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Warning {
     /// Which of the checks: a stable word for programs.
     pub kind: String,
@@ -62,7 +63,7 @@ pub struct Warning {
 }
 
 /// How much was measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct RunPlan {
     /// Transactions per run that were asked for; 0 where runs end by time.
     pub transactions: u64,
@@ -78,7 +79,7 @@ pub struct RunPlan {
 }
 
 /// A way to make 4 KiB durable without SQLite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Overwrites of 4 KiB with O_DIRECT and RWF_DSYNC.
@@ -106,11 +107,11 @@ impl LimitKind {
 }
 
 /// One way, measured before every group of rows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Limit {
     /// Which.
     pub kind: LimitKind,
-    /// Why it could not be measured here; absent where it was.
+    /// Why it could not be measured here; `null` where it was.
     pub refused: Option<String>,
     /// The measurements.
     pub runs: Vec<LimitRun>,
@@ -123,7 +124,7 @@ pub struct Limit {
 }
 
 /// One measurement of a limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LimitRun {
     /// Which round it belonged to; the first is 0.
     pub round: u32,

@@ -1,9 +1,10 @@
 //! Under which conditions a result came about.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The machine, the place and the program. Texts are as the kernel gave them; absent means not readable here.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of joj.
     pub joj_version: String,
@@ -21,14 +22,14 @@ pub struct Environment {
     pub directory: String,
     /// File system below it.
     pub filesystem: FilesystemFacts,
-    /// Block device below that; absent for tmpfs, overlayfs, network file systems.
+    /// Block device below that; `null` for tmpfs, overlayfs, network file systems.
     pub device: Option<DeviceFacts>,
     /// The waldio extension that was loaded.
     pub waldio: Option<WaldioFacts>,
 }
 
 /// The file system of the directory, from /proc/self/mountinfo.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct FilesystemFacts {
     /// Its type, for example `ext4`.
     pub kind: String,
@@ -38,12 +39,12 @@ pub struct FilesystemFacts {
     pub mount_point: String,
     /// Options of the mount and of the file system, comma-separated.
     pub mount_options: String,
-    /// Name of its jbd2 journal in /proc/fs/jbd2; absent where it has none or is no ext4.
+    /// Name of its jbd2 journal in /proc/fs/jbd2; `null` where it has none or is no ext4.
     pub journal: Option<String>,
 }
 
 /// The block device, from /sys/dev/block.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// Kernel name of the file system's device, for example `nvme0n1p2`.
     pub name: String,
@@ -66,7 +67,7 @@ pub struct DeviceFacts {
 }
 
 /// Which extension stood in for waldio.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct WaldioFacts {
     /// Path of the loaded file.
     pub file: String,
@@ -77,11 +78,11 @@ pub struct WaldioFacts {
 }
 
 /// One build of SQLite that rows were measured with.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct SqliteBuild {
     /// The name rows refer to: `bundled`, `system` or a path.
     pub name: String,
-    /// File it was loaded from; absent for the one inside joj.
+    /// File it was loaded from; `null` for the one inside joj.
     pub file: Option<String>,
     /// `sqlite3_libversion()`.
     pub version: String,

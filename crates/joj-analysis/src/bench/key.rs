@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A word that names one choice of a dimension, the same in options, tables and files.
@@ -56,7 +57,7 @@ macro_rules! words {
         $($(#[$about_choice:meta])* $choice:ident = $word:literal,)*
     }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
         pub enum $name {
             $($(#[$about_choice])* #[serde(rename = $word)] $choice,)*
         }
@@ -196,7 +197,7 @@ words! {
 }
 
 /// What one row measures. Two results are comparable where this is equal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct RowKey {
     /// What a transaction does.
     pub workload: Workload,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, Schema, Synchronous, Word, words};
@@ -21,7 +22,7 @@ words! {
 }
 
 /// What one contended row measures: autocommit inserts. Two results are comparable where this is equal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ContendedKey {
     /// What the writers are.
     pub kind: WriterKind,
@@ -89,7 +90,7 @@ impl fmt::Display for ContendedKey {
 }
 
 /// One run of all writers of a row together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ContendedRun {
     /// What other rows have too. `transactions` are commits that returned while the clock ran; `latency` is of all that
     /// returned after it started, the last ones included, which returned after it stopped.
@@ -101,13 +102,13 @@ pub struct ContendedRun {
     pub acknowledged: u64,
     /// How often an INSERT ended in which error.
     pub errors: BTreeMap<String, u64>,
-    /// The longest wait that ended in an error, in nanoseconds; absent where there was none.
+    /// The longest wait that ended in an error, in nanoseconds; `null` where there was none.
     pub longest_failed_ns: Option<u64>,
     /// Largest size of the log file, as stat(2) tells it, in bytes.
     pub log_bytes_max: Option<u64>,
     /// Most bytes of the log that were in use, by the wal-index.
     pub log_used_bytes_max: Option<u64>,
-    /// Calls for durability while the clock ran; absent where the clock must not be disturbed by counting.
+    /// Calls for durability while the clock ran; `null` where the clock must not be disturbed by counting.
     pub syncs: Option<SyncCount>,
 }
 
@@ -128,7 +129,7 @@ pub fn jain(shares: &[u64]) -> Option<f64> {
 }
 
 /// Everything measured under one key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ContendedRow {
     /// What was measured.
     pub key: ContendedKey,
@@ -136,18 +137,18 @@ pub struct ContendedRow {
     pub runs: Vec<ContendedRun>,
     /// Latencies of all runs together at the points of the document's `quantile_parts`, in nanoseconds.
     pub latency_quantiles_ns: Vec<u64>,
-    /// Calls for durability; absent where they could not be counted.
+    /// Calls for durability; `null` where they could not be counted.
     pub syncs: Option<SyncCount>,
     /// What waldio said after the last run, to the first writer; empty for stock.
     pub waldio_status: Vec<StatusLine>,
-    /// Why the row is not to be used; absent where every run was sound.
+    /// Why the row is not to be used; `null` where every run was sound.
     pub failure: Option<String>,
-    /// What the runs amount to; absent where there are none.
+    /// What the runs amount to; `null` where there are none.
     pub summary: Option<ContendedSummary>,
 }
 
 /// The runs of a row in one number each.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ContendedSummary {
     /// Commits per second of all writers together.
     pub commits_per_s: Estimate,

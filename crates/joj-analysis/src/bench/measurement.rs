@@ -1,21 +1,22 @@
 //! Runs of one step without SQLite, and what they amount to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::Run;
 use crate::statistics::Estimate;
 
 /// All runs of a step: one for each round.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Measurement {
     /// The runs, in the order they were made; `transactions` is how many operations the clock covers.
     pub runs: Vec<Run>,
-    /// What they amount to; absent where there are none.
+    /// What they amount to; `null` where there are none.
     pub summary: Option<MeasurementSummary>,
 }
 
 /// The runs in one number each: medians over the runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MeasurementSummary {
     /// Operations per second.
     pub operations_per_s: Estimate,
@@ -23,7 +24,7 @@ pub struct MeasurementSummary {
     pub p50_ns: Estimate,
     /// The latency that 99 % of a run's operations did not exceed, in nanoseconds.
     pub p99_ns: Estimate,
-    /// Bytes per operation that the block device wrote, by whomever; absent where a run lacks them, as below.
+    /// Bytes per operation that the block device wrote, by whomever; like the three below `null` where a run lacks it.
     pub device_bytes: Option<f64>,
     /// Write requests of the device per operation.
     pub device_requests: Option<f64>,

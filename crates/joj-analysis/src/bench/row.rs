@@ -1,5 +1,6 @@
 //! One row of a result: its runs, what they amount to, how it stands beside stock WAL.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::RowKey;
@@ -8,7 +9,7 @@ use crate::bench::run::{Latency, Run, StatusLine, SyncCount};
 use crate::statistics::Estimate;
 
 /// Everything measured under one key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Row {
     /// What was measured.
     pub key: RowKey,
@@ -16,22 +17,22 @@ pub struct Row {
     pub runs: Vec<Run>,
     /// Latencies of all runs together at the points of the document's `quantile_parts`, in nanoseconds.
     pub latency_quantiles_ns: Vec<u64>,
-    /// Calls for durability; absent where they could not be counted.
+    /// Calls for durability; `null` where they could not be counted.
     pub syncs: Option<SyncCount>,
     /// What waldio said after the last run; empty for stock modes.
     pub waldio_status: Vec<StatusLine>,
-    /// Why the row is not to be used; absent where every run was sound.
+    /// Why the row is not to be used; `null` where every run was sound.
     pub failure: Option<String>,
-    /// What the runs amount to; absent where there are none.
+    /// What the runs amount to; `null` where there are none.
     pub summary: Option<RowSummary>,
 }
 
 /// The runs of a row in one number each: medians over the runs, sums only for latencies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RowSummary {
     /// Transactions per second.
     pub transactions_per_s: Estimate,
-    /// Throughput as a multiple of stock WAL's with the same build, paired by round; absent where the [disk moved](crate::bench::pairs).
+    /// Throughput as a multiple of stock WAL's with the same build, paired by round; `null` where the disk was otherwise meanwhile.
     pub versus_stock_wal: Option<Estimate>,
     /// Throughput as a share of the disk's limit, paired with the limit measured just before.
     pub share_of_limit: Option<Estimate>,

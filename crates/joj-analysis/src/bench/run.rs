@@ -1,11 +1,12 @@
 //! What one run measured: the numbers a worker process sends back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{WHOLE, percentile, quantile_grid};
 
 /// Latencies of single transactions, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Latency {
     /// Half of the transactions took no longer.
     pub p50_ns: u64,
@@ -53,18 +54,18 @@ pub fn tick_share(sorted_ns: &[u64]) -> f64 {
 }
 
 /// What a block device did between two readings of its counters, by whomever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DeviceDelta {
     /// Bytes written.
     pub written_bytes: u64,
     /// Write requests completed.
     pub write_requests: u64,
-    /// Flush requests completed; absent where the kernel does not count them (before 5.5, or without a cache).
+    /// Flush requests completed; `null` where the kernel does not count them (before 5.5, or without a cache).
     pub flushes: Option<u64>,
 }
 
 /// One run of one row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Run {
     /// Which round it belonged to; the first is 0.
     pub round: u32,
@@ -82,7 +83,7 @@ pub struct Run {
     pub switches_voluntary: u64,
     /// Context switches because the process was made to wait.
     pub switches_involuntary: u64,
-    /// Bytes passed to write calls (`wchar` of /proc/self/io); absent where not readable.
+    /// Bytes passed to write calls (`wchar` of /proc/self/io); `null` where not readable.
     pub wchar_bytes: Option<u64>,
     /// Bytes the process made the storage layer write (`write_bytes` of /proc/self/io).
     pub storage_bytes: Option<u64>,
@@ -92,11 +93,11 @@ pub struct Run {
     pub journal_commits: Option<u64>,
     /// Processor cores that others kept busy meanwhile, 0 to the number of cores.
     pub others_cores: Option<f64>,
-    /// Share of latencies near the scheduler's tick; see [`tick_share`].
+    /// Share of latencies near the scheduler's tick, 0 to 1.
     pub tick_share: f64,
     /// The disk's limit measured just before, in operations per second.
     pub limit_per_s: Option<f64>,
-    /// What was wrong with the database afterwards; absent where all was well.
+    /// What was wrong with the database afterwards; `null` where all was well.
     pub failure: Option<String>,
 }
 
@@ -113,7 +114,7 @@ impl Run {
 }
 
 /// How often a library asked the kernel for durability, counted in an extra run that no clock covers.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct SyncCount {
     /// Transactions of the extra run.
     pub transactions: u64,
@@ -159,7 +160,7 @@ impl SyncCount {
 }
 
 /// One line of what waldio said about itself (`waldio_status`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct StatusLine {
     /// What it is about.
     pub name: String,

@@ -1,12 +1,13 @@
 //! Sectors that a filesystem keeps for something else than data, in their places for good.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::block_device::DeviceNumber;
 use crate::filesystem::class::Part;
 
 /// Sectors of a filesystem with a use of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Region {
     /// The whole disk on which the region lies.
     pub disk: DeviceNumber,
@@ -20,7 +21,7 @@ pub struct Region {
 }
 
 /// What a region is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RegionUse {
     /// The filesystem's own description, and its copies.

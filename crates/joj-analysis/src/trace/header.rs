@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::block_device::DeviceNumber;
@@ -17,10 +18,10 @@ pub const CALLS_VERSION: u32 = 5;
 /// What a trace without calls is written as: older versions of joj read it.
 pub const EVENTS_VERSION: u32 = 2;
 
-/// The head of a trace. Everything in it was asked of the machine at the start of the capture, but what [`Ending`] holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+/// The head of a trace. Everything in it was asked of the machine at the start of the capture, but what `ending` holds.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize, Default)]
 pub struct Header {
-    /// [`FORMAT_VERSION`] of the writer.
+    /// Version of the format of saved traces that its writer wrote, 1 or more.
     pub version: u32,
     /// The writer, for example `joj 0.1.0`.
     pub writer: String,
@@ -34,10 +35,10 @@ pub struct Header {
     pub kernel: String,
     /// The command that was traced, word by word; empty where the whole machine was.
     pub command: Vec<String>,
-    /// The process whose calls and commits were asked for; those of others are known and told apart. `None` where all were.
+    /// The process whose calls and commits were asked for; those of others are known and told apart. Absent where all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// The process of the command that was traced: its own transactions come before others'. `None` where there was no command.
+    /// The process of the command that was traced: its own transactions come before others'. Absent where there was no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_process: Option<u32>,
     /// That process and all that it started, and those again: whose calls and commits were asked for. Empty where everybody's were.
@@ -49,15 +50,15 @@ pub struct Header {
     pub filesystems: Vec<MountedFilesystem>,
     /// What an importer had to guess or a capture could not read (a filesystem's layout), a sentence each.
     pub inferred: Vec<String>,
-    /// What a recording says of itself; `None` in a trace without calls.
+    /// What a recording says of itself; absent in a trace without calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingFacts>,
-    /// What is known at the end only; `None` in a trace that was cut off.
+    /// What is known at the end only; `null` in a trace that was cut off.
     pub ending: Option<Ending>,
 }
 
 /// What a recording of calls says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize, Default)]
 pub struct RecordingFacts {
     /// Components of paths are hashes.
     pub names_hidden: bool,
@@ -69,7 +70,7 @@ pub struct RecordingFacts {
 }
 
 /// Where events come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// eBPF programs on tracepoints.
@@ -101,7 +102,7 @@ impl Source {
 }
 
 /// A disk or a partition of one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize, Default)]
 pub struct Disk {
     /// The number of the disk or partition.
     pub number: DeviceNumber,
@@ -112,9 +113,9 @@ pub struct Disk {
     /// Where it begins on the whole disk.
     pub start_sector: u64,
     pub sectors: u64,
-    /// True for `write back`: what is complete may still be lost. `None` where an imported trace does not tell.
+    /// True for `write back`: what is complete may still be lost. `null` where an imported trace does not tell.
     pub write_cache: Option<bool>,
-    /// True where the device takes FUA writes; `None` as above.
+    /// True where the device takes FUA writes; `null` as above.
     pub fua: Option<bool>,
     /// For a loop device, the file behind it.
     pub behind: Option<String>,
@@ -123,7 +124,7 @@ pub struct Disk {
 }
 
 /// A mounted filesystem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize, Default)]
 pub struct MountedFilesystem {
     /// What files on it have as their device inside the kernel (`s_dev`, as /proc/self/mountinfo has it). Btrfs tells stat
     /// another number for each subvolume.
@@ -140,13 +141,13 @@ pub struct MountedFilesystem {
     pub disks: Vec<DeviceNumber>,
     /// Where it keeps what is not data, in order of disk and sector, without overlap. Empty where nobody could read it.
     pub regions: Vec<Region>,
-    /// Until when it was seen mounted, by the trace's clock: its disk may be another filesystem's from then on. `None`: to the end.
+    /// Until when it was seen mounted, by the trace's clock: its disk may be another filesystem's from then on. Absent: to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
 }
 
 /// What is known when a capture ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize, Default)]
 pub struct Ending {
     /// The trace clock at the end.
     pub ended_ns: u64,
@@ -163,7 +164,7 @@ pub struct Ending {
 }
 
 /// /sys/block/NAME/stat over the time of the capture.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize, Default)]
 pub struct DiskCounters {
     pub disk: DeviceNumber,
     /// Completed reads and their bytes.

@@ -1,5 +1,6 @@
 //! Counts of values by size, in constant memory: percentiles of a trace of any length.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Sub-buckets of each power of two: a percentile is at most 1/128 too high.
@@ -19,7 +20,7 @@ pub struct Histogram {
 }
 
 /// What a histogram says.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Default)]
 pub struct Distribution {
     pub values: u64,
     /// Arithmetic mean, exact.

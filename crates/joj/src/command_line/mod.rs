@@ -100,6 +100,9 @@ pub enum Command {
     /// Measure a disk over growing address ranges; show the devices that joj emulates, and what the model makes of them
     #[command(after_help = crate::command_line::device::EXAMPLES)]
     Device(DeviceOptions),
+    /// Print the JSON Schema of what a command writes with --json; without a NAME list them
+    #[command(after_help = SCHEMA_EXAMPLES)]
+    Schema(SchemaOptions),
     /// Print what a shell needs to complete joj's commands and options
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -174,6 +177,14 @@ Examples:
 With --fail-below a row fails that is slower by more than chance, and whose ratio and share of the disk's limit are both below
 RATIO. So does a row of the first that the second lacks, or that FAILED there. Rows with fewer than three runs are not judged.
 The exit code is 0, 1 when the results cannot be compared or no row can be judged, 2 for a wrong command line, 3 when a row fails.";
+
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  joj schema                                     the names, and what writes such output
+  joj schema bench > bench.schema.json
+  joj schema --all schemas                       schemas/bench.schema.json and all others
+
+The schemas are of JSON Schema 2020-12, and of what this joj writes: the version stands in `$id` (docs/json_schemas.md).";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -372,6 +383,16 @@ pub struct TraceGenerateOptions {
     /// Damage one file of so many traces
     #[arg(long, value_name = "N", default_value_t = 0, requires = "fleet")]
     pub damaged: u64,
+}
+
+/// Options of `joj schema`.
+#[derive(Debug, Args)]
+pub struct SchemaOptions {
+    /// Which, as `joj schema` lists them
+    pub name: Option<String>,
+    /// Write each as NAME.schema.json into this directory; it is made
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    pub all: Option<PathBuf>,
 }
 
 /// What a command line lacks that only its command can tell; the exit code for it, which is clap's own.

@@ -6,9 +6,9 @@ use joj_analysis::lab::result::Costs;
 use joj_analysis::trace::file_type::FileTypes;
 
 use crate::trace::analysis::AnalysisOptions;
+use crate::trace::document::TransactionRow;
 use crate::trace::error::TraceError;
 use crate::trace::saved;
-use crate::trace::document::TransactionRow;
 
 /// More than any traced run has.
 const STEPS_MAX: usize = 1_000_000;

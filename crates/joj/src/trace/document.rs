@@ -5,10 +5,11 @@ use joj_analysis::trace::attribution::request::{Transaction, TransactionKind};
 use joj_analysis::trace::steps::{StepsOwner, TransactionSteps};
 use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::texts::Texts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A trace in numbers (docs/trace_summary_format.md).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct TraceDocument {
     /// The summary, whose fields stand beside `transactions`.
     #[serde(flatten)]
@@ -19,7 +20,7 @@ pub struct TraceDocument {
 }
 
 /// A commit, a checkpoint, or a sync call outside of both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct TransactionRow {
     /// `commit`, `checkpoint`, or the call's name.
     pub what: String,

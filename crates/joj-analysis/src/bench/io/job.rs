@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::io::way::SyncWay;
@@ -57,7 +58,7 @@ impl IoJob {
 }
 
 /// What a row measures. Two results are comparable where this is equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct IoKey {
     pub job: IoJob,
     pub way: SyncWay,

@@ -1,5 +1,6 @@
 //! A row of `joj bench --io`: its runs and their sums.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::io::job::IoKey;
@@ -8,15 +9,15 @@ use crate::bench::run::{Latency, Run, SyncCount};
 use crate::statistics::Estimate;
 
 /// A row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct IoRow {
     /// What was measured.
     pub key: IoKey,
     /// The runs; an operation is a record.
     pub records: Measurement,
-    /// Bytes written or read per second; absent where nothing was measured.
+    /// Bytes written or read per second; `null` where nothing was measured.
     pub bytes_per_s: Option<Estimate>,
-    /// Records per second as a share of the disk's limit; absent where a record is no durable write of 4 KiB.
+    /// Records per second as a share of the disk's limit; `null` where a record is no durable write of 4 KiB.
     pub share_of_limit: Option<Estimate>,
     /// Latencies of all runs together, without the sync behind the last record.
     pub latency: Latency,
@@ -24,9 +25,9 @@ pub struct IoRow {
     pub latency_quantiles_ns: Vec<u64>,
     /// Calls for durability of all runs, the sync at the end of each included.
     pub syncs: SyncCount,
-    /// What the place does not take, and why; absent where it was measured.
+    /// What the place does not take, and why; `null` where it was measured.
     pub refused: Option<String>,
-    /// Why the row is not to be used; absent where every run was sound.
+    /// Why the row is not to be used; `null` where every run was sound.
     pub failure: Option<String>,
 }
 

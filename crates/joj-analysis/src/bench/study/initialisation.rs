@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::words;
@@ -38,7 +39,7 @@ impl Approach {
 }
 
 /// What one row measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct InitialisationKey {
     /// How the file was made ready.
     pub approach: Approach,
@@ -53,7 +54,7 @@ impl fmt::Display for InitialisationKey {
 }
 
 /// Everything measured under one key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct InitialisationRow {
     /// What was measured.
     pub key: InitialisationKey,
@@ -65,9 +66,9 @@ pub struct InitialisationRow {
     pub first_pass: Measurement,
     /// The second overwrite of each.
     pub second_pass: Measurement,
-    /// What refused the row, and its errno: kernel, file system or device. Absent where it was measured.
+    /// What refused the row, and its errno: kernel, file system or device. `null` where it was measured.
     pub refused: Option<String>,
-    /// Why the row is not to be used; absent where every run was sound.
+    /// Why the row is not to be used; `null` where every run was sound.
     pub failure: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! What the WALDIO paper (USENIX ATC 2015) measured, or left out, measured today.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::words;
@@ -26,7 +27,7 @@ impl StudyPart {
 }
 
 /// The rows of every part that was measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Study {
     /// Ways to initialise a log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

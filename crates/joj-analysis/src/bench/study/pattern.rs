@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::words;
@@ -86,7 +87,7 @@ impl Pattern {
 }
 
 /// What one row measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PatternKey {
     /// Where frames lie.
     pub pattern: Pattern,
@@ -116,7 +117,7 @@ impl fmt::Display for PatternKey {
 }
 
 /// Everything measured under one key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PatternRow {
     /// What was measured.
     pub key: PatternKey,
@@ -126,9 +127,9 @@ pub struct PatternRow {
     pub last_flush: Measurement,
     /// Commits per second as a multiple of the `wal` pattern's, otherwise alike, paired by round.
     pub versus_wal: Option<Estimate>,
-    /// What the place does not take, and its errno; absent where it was measured.
+    /// What the place does not take, and its errno; `null` where it was measured.
     pub refused: Option<String>,
-    /// Why the row is not to be used; absent where every run was sound.
+    /// Why the row is not to be used; `null` where every run was sound.
     pub failure: Option<String>,
 }
 

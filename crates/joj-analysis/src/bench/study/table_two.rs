@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, RowKey, Word, words};
@@ -25,13 +26,13 @@ words! {
 }
 
 /// What one row measures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TableTwoKey {
     /// Workload, journal mode, synchronous setting, state of the log, build.
     pub row: RowKey,
     /// `fs`, `pd` or `ns`; stock modes have no `pd`.
     pub durability: Durability,
-    /// True with Group Synch, [`GROUP_WINDOW`].
+    /// True with Group Synch: `waldio_group=16KiB,2ms`.
     pub group: bool,
     /// How the log is laid out.
     pub layout: Layout,
@@ -88,7 +89,7 @@ impl fmt::Display for TableTwoKey {
 }
 
 /// Everything measured under one key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TableTwoRow {
     /// What was measured.
     pub key: TableTwoKey,
@@ -102,7 +103,7 @@ pub struct TableTwoRow {
     pub versus_stock_wal: Option<Estimate>,
     /// What waldio said after the last run; empty for stock modes.
     pub waldio_status: Vec<StatusLine>,
-    /// Why the row is not to be used; absent where every run was sound.
+    /// Why the row is not to be used; `null` where every run was sound.
     pub failure: Option<String>,
 }
 

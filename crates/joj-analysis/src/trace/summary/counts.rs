@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::filesystem::class::{Class, Part};
@@ -14,7 +15,7 @@ use crate::trace::histogram::{Distribution, Histogram};
 pub const SIZE_BOUNDS: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 
 /// Requests and their bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Default)]
 pub struct RequestCount {
     /// Requests, or runs of them where a table says so.
     pub requests: u64,
@@ -29,7 +30,7 @@ impl RequestCount {
 }
 
 /// Written and read under one heading.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct ReadAndWritten {
     /// What it is about.
     pub label: String,
@@ -38,7 +39,7 @@ pub struct ReadAndWritten {
 }
 
 /// The counts of a trace.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct Counts {
     pub writes: RequestCount,
     pub reads: RequestCount,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::filesystem::class::Class;
@@ -14,7 +15,7 @@ use crate::trace::texts::Texts;
 pub const RATIO_STEPS: usize = 20;
 
 /// Sync calls of one kind on files of one type.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct SyncCalls {
     /// `fsync`, `fdatasync`, ..
     pub call: String,
@@ -40,7 +41,7 @@ pub struct SyncCalls {
 }
 
 /// The persistence paths: sync calls that wrote something (paper 004).
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct Persistence {
     /// Sync calls that wrote something.
     pub paths: u64,
@@ -48,7 +49,7 @@ pub struct Persistence {
     pub journal_ratio_mean: f64,
     /// Share of paths with R at most 0, 0.05, .., 1.
     pub journal_ratio_cdf: Vec<f64>,
-    /// Control blocks (descriptor, commit, revoke) of all blocks written by the paths; `None` where the capture does not see what
+    /// Control blocks (descriptor, commit, revoke) of all blocks written by the paths; `null` where the capture does not see what
     /// is in a block, and so tells only the commit block from others.
     pub control_share: Option<f64>,
     /// Share of the paths' time in which the device flushed for them.
@@ -56,7 +57,7 @@ pub struct Persistence {
 }
 
 /// The sums over all commits, or over all checkpoints.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct TransactionTotals {
     /// Commits, or checkpoints.
     pub total: u64,

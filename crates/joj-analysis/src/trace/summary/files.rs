@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::trace::attribution::request::BlockRun;
@@ -20,7 +21,7 @@ const FILES_NAMED: usize = 25;
 const THERE_MAX: usize = 1 << 16;
 
 /// A file and what was written to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct FileVolume {
     /// Path, or what is known of it. Files that share it have what tells them apart behind it, in brackets.
     pub path: String,

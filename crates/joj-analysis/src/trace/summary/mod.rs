@@ -14,6 +14,7 @@ pub mod durability;
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::counts::{Counter, Counts, RequestCount};
@@ -32,7 +33,7 @@ use crate::trace::wanted::Wanted;
 pub const SUMMARY_VERSION: u32 = 1;
 
 /// What was seen of a disk, beside its own counters.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct DiskCheck {
     /// The disk's name in the kernel.
     pub disk: String,
@@ -46,9 +47,9 @@ pub struct DiskCheck {
     pub empty_flushes: u64,
     /// Discards that the trace has.
     pub discards: u64,
-    /// Discards by its own counters; `None` where the trace has none.
+    /// Discards by its own counters; `null` where the trace has none.
     pub counted_discards: Option<u64>,
-    /// Its own counters: writes; `None` where the trace has none.
+    /// Its own counters: writes; `null` where the trace has none.
     pub counted_writes: Option<u64>,
     /// Bytes written by its own counters.
     pub counted_written_bytes: Option<u64>,
@@ -59,21 +60,21 @@ pub struct DiskCheck {
 }
 
 /// A whole trace in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Default)]
 pub struct Summary {
-    /// [`SUMMARY_VERSION`].
+    /// Version of this description, 1 or more.
     pub version: u32,
     /// Who captured it, and how.
     pub header: Header,
     pub events: u64,
-    /// Events that the capture lost; `None` where it does not know.
+    /// Events that the capture lost; `null` where it does not know.
     pub lost: Option<u64>,
     /// Nanoseconds from the first event to the last.
     pub span_ns: u64,
     pub counts: Counts,
     /// Written bytes that were placed, of all.
     pub attributed_share: f64,
-    /// Written bytes for each byte of data in files; `None` where no data was written.
+    /// Written bytes for each byte of data in files; `null` where no data was written.
     pub write_amplification: Option<f64>,
     /// Sync calls by kind and type of file.
     pub sync_calls: Vec<SyncCalls>,
@@ -93,7 +94,7 @@ pub struct Summary {
     pub disks: Vec<DiskCheck>,
     /// Whom it was for: those with the most bytes.
     pub processes: Vec<ProcessVolume>,
-    /// Of the processes whose calls and commits were asked for; `None` where everybody's were.
+    /// Of the processes whose calls and commits were asked for; absent where everybody's were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnShare>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::trace::attribution::request::{Request, Sync, Transaction, TransactionKind};
@@ -16,9 +17,9 @@ const NAMED: usize = 10;
 const KNOWN_MAX: usize = 4096;
 
 /// What was done for a process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Default)]
 pub struct ProcessVolume {
-    /// Its number (Linux's tgid); `None` for kernel threads that worked for nobody who is known to wait, flushes of which nobody knows
+    /// Its number (Linux's tgid); `null` for kernel threads that worked for nobody who is known to wait, flushes of which nobody knows
     /// who asked for them among it, and for the rest.
     pub process: Option<u32>,
     /// The name of one of its threads.
@@ -32,7 +33,7 @@ pub struct ProcessVolume {
 }
 
 /// What share those have whose calls and commits were asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Default)]
 pub struct OwnShare {
     /// How many of them had to do with the disks.
     pub processes: u64,
