@@ -9,6 +9,19 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 use joj_analysis::bench::document as bench;
+use joj_analysis::bench::io::probe;
+use joj_analysis::lab::crash as lab_crash;
+use joj_analysis::lab::exec_result::{EXEC_FORMAT, EXEC_VERSION, ExecResult};
+use joj_analysis::lab::program_crash as crash;
+use joj_analysis::lab::report::outcome as report;
+use joj_analysis::lab::result as lab;
+use joj_analysis::mobibench::document as mobibench;
+use joj_analysis::monitor::document as monitor;
+use joj_analysis::recording::lab_result as lab_replay;
+use joj_analysis::recording::outcome::{REPLAY_VERSION, ReplayOutcome};
+use joj_analysis::recording::page_transactions::outcome::{TRANSACTIONS_VERSION, TransactionsOutcome};
+use joj_analysis::recording::whatif::lab_result as lab_whatif;
+use joj_analysis::recording::whatif::outcome as whatif;
 use joj_analysis::trace::summary;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -44,8 +57,8 @@ pub enum SchemaError {
 struct WrittenFormat {
     /// Name of its schema.
     name: &'static str,
-    /// What writes it, as a user types it.
-    command: &'static str,
+    /// The commands that write it, with the options without which they write something else.
+    commands: &'static [&'static str],
     /// The value of its field `format`; none where it has no such field.
     format: Option<&'static str>,
     /// The value of its field `version`.
@@ -54,22 +67,73 @@ struct WrittenFormat {
     schema: fn() -> Schema,
 }
 
+/// What is written from values of type `T`.
+const fn written<T: JsonSchema>(
+    name: &'static str,
+    commands: &'static [&'static str],
+    format: Option<&'static str>,
+    version: u32,
+) -> WrittenFormat {
+    WrittenFormat { name, commands, format, version, schema: of::<T> }
+}
+
 /// All outputs, in the order of the commands in `joj --help`.
 const WRITTEN_FORMATS: &[WrittenFormat] = &[
-    WrittenFormat {
-        name: "bench",
-        command: "joj bench --json FILE",
-        format: Some(bench::FORMAT),
-        version: bench::VERSION,
-        schema: of::<bench::Document>,
-    },
-    WrittenFormat {
-        name: "trace",
-        command: "joj trace --json FILE",
-        format: None,
-        version: summary::SUMMARY_VERSION,
-        schema: of::<TraceDocument>,
-    },
+    written::<bench::Document>("bench", &["joj bench"], Some(bench::FORMAT), bench::VERSION),
+    written::<mobibench::MobibenchDocument>(
+        "mobibench",
+        &["joj mobibench"],
+        Some(mobibench::FORMAT),
+        mobibench::VERSION,
+    ),
+    written::<TraceDocument>("trace", &["joj trace"], None, summary::SUMMARY_VERSION),
+    written::<ReplayOutcome>("replay", &["joj replay"], None, REPLAY_VERSION),
+    written::<TransactionsOutcome>("replay-as", &["joj replay --as MODE"], None, TRANSACTIONS_VERSION),
+    written::<lab_replay::ReplayLabResult>(
+        "replay-lab",
+        &["joj replay --lab"],
+        Some(lab_replay::REPLAY_LAB_FORMAT),
+        lab_replay::REPLAY_LAB_VERSION,
+    ),
+    written::<whatif::WhatifResult>(
+        "whatif",
+        &["joj whatif"],
+        Some(whatif::WHATIF_FORMAT),
+        whatif::WHATIF_VERSION,
+    ),
+    written::<lab_whatif::WhatifLabResult>(
+        "whatif-lab",
+        &["joj whatif --device LIST"],
+        Some(lab_whatif::WHATIF_LAB_FORMAT),
+        lab_whatif::WHATIF_LAB_VERSION,
+    ),
+    written::<monitor::MonitorDocument>("monitor", &["joj monitor"], Some(monitor::FORMAT), monitor::VERSION),
+    written::<lab::LabResult>("lab", &["joj lab run"], Some(lab::RESULT_FORMAT), lab::RESULT_VERSION),
+    written::<ExecResult>("lab-exec", &["joj lab exec"], Some(EXEC_FORMAT), EXEC_VERSION),
+    written::<report::Report>(
+        "lab-report",
+        &["joj lab report"],
+        Some(report::REPORT_FORMAT),
+        report::REPORT_VERSION,
+    ),
+    written::<crash::ProgramCrashResult>(
+        "crash",
+        &["joj crash"],
+        Some(crash::PROGRAM_CRASH_FORMAT),
+        crash::PROGRAM_CRASH_VERSION,
+    ),
+    written::<lab_crash::CrashResult>(
+        "crash-sqlite",
+        &["joj crash sqlite", "joj lab crash"],
+        Some(lab_crash::CRASH_FORMAT),
+        lab_crash::CRASH_VERSION,
+    ),
+    written::<probe::ProbeDocument>(
+        "device-probe",
+        &["joj device probe"],
+        Some(probe::FORMAT),
+        probe::VERSION,
+    ),
 ];
 
 /// Runs `joj schema`.
@@ -90,7 +154,10 @@ pub fn run(options: &SchemaOptions) -> Result<ExitCode, SchemaError> {
 
 /// A line for each schema: its name, and what writes such output.
 fn list() -> String {
-    WRITTEN_FORMATS.iter().map(|format| format!("{:<20} {}\n", format.name, format.command)).collect()
+    WRITTEN_FORMATS
+        .iter()
+        .map(|format| format!("{:<14} {}\n", format.name, format.commands.join(", ")))
+        .collect()
 }
 
 fn write_all(directory: &Path) -> Result<(), SchemaError> {
@@ -106,7 +173,7 @@ impl WrittenFormat {
     fn text(&self) -> String {
         let mut schema = (self.schema)();
         schema.insert("$id".to_owned(), format!("urn:joj:{}:{}", self.name, self.version).into());
-        schema.insert("title".to_owned(), format!("What `{}` writes", self.command).into());
+        schema.insert("title".to_owned(), format!("What `{} --json FILE` writes", self.commands[0]).into());
         for (field, value) in
             [("format", self.format.map(Value::from)), ("version", Some(Value::from(self.version)))]
         {

@@ -1,33 +1,21 @@
 //! Goal: what `--json` writes is what its schema says, and a schema says all of it.
 //! Method: the built program writes real results. Each is held to the schema that it prints, and so are results with a field
-//! more, a field less and a number made a string, of which none may pass.
+//! more, a field less and a number made a string, of which none may pass. The tests of the lab do the same with theirs.
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
-use std::collections::BTreeSet;
+mod schema;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jsonschema::Validator;
-use serde_json::{Value, json};
-
-/// Numbers and objects of a result that are made wrong: of each, so many in even steps.
-const MUTATIONS: usize = 60;
-
-fn printed(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_joj")).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use schema::{holds, places, printed, schema};
+use serde_json::Value;
 
 /// What a command writes with `--json -`.
 fn written(arguments: &[&str]) -> Value {
     serde_json::from_str(&printed(&[arguments, &["--json", "-"]].concat())).unwrap()
-}
-
-fn schema(name: &str) -> Value {
-    serde_json::from_str(&printed(&["schema", name])).unwrap()
 }
 
 /// The names that `joj schema` lists, each with the command beside it.
@@ -49,69 +37,31 @@ fn fixture(name: &str) -> String {
     format!("{}/../../fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// JSON pointers of all values that `is_one` is true of.
-fn places(value: &Value, here: &str, is_one: fn(&Value) -> bool, found: &mut Vec<String>) {
-    if is_one(value) {
-        found.push(here.to_owned());
+#[test]
+fn each_command_with_json_has_a_schema() {
+    fn below(words: &str, found: &mut Vec<String>) {
+        let help = printed(&[&words.split_whitespace().collect::<Vec<_>>()[..], &["--help"]].concat());
+        if help.lines().any(|line| line.trim_start().starts_with("--json ")) {
+            found.push(format!("joj {words}"));
+        }
+        let Some((_, listed)) = help.split_once("Commands:\n") else { return };
+        let listed = listed.lines().take_while(|line| !line.is_empty());
+        for line in listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
+            let name = line.split_whitespace().next().unwrap();
+            if name != "help" {
+                below(format!("{words} {name}").trim(), found);
+            }
+        }
     }
-    match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, below)| {
-            let key = key.replace('~', "~0").replace('/', "~1");
-            places(below, &format!("{here}/{key}"), is_one, found);
-        }),
-        Value::Array(values) => values.iter().enumerate().for_each(|(index, below)| {
-            places(below, &format!("{here}/{index}"), is_one, found);
-        }),
-        _ => {}
-    }
-}
-
-/// Some of these places, from the first to the last.
-fn some_places(value: &Value, is_one: fn(&Value) -> bool) -> Vec<String> {
-    let mut found = Vec::new();
-    places(value, "", is_one, &mut found);
-    let step = found.len().div_ceil(MUTATIONS).max(1);
-    found.into_iter().step_by(step).collect()
-}
-
-/// Says what the schema has against the result.
-fn check(name: &str, validator: &Validator, result: &Value) {
-    let errors: Vec<String> = validator
-        .iter_errors(result)
-        .take(3)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{name}: {errors:#?}");
-}
-
-/// The result passes, and does not once any of its parts is wrong. Of its first fields, `optional` alone may be left out.
-fn holds(name: &str, result: &Value, optional: &[&str]) {
-    let validator = jsonschema::validator_for(&schema(name)).unwrap();
-    check(name, &validator, result);
-    let refuses = |what: String, change: &dyn Fn(&mut Value)| {
-        let mut other = result.clone();
-        change(&mut other);
-        assert!(!validator.is_valid(&other), "{name}: {what} passes");
-    };
-    for place in some_places(result, Value::is_object) {
-        // Nothing that joj writes has such a field, nor a map with such a value.
-        refuses(format!("another field in {place:?}"), &|other| {
-            other.pointer_mut(&place).unwrap()["no such field"] = json!([[[true]]]);
-        });
-    }
-    for place in some_places(result, Value::is_number) {
-        refuses(format!("the string in {place:?}"), &|other| {
-            *other.pointer_mut(&place).unwrap() = json!("7");
-        });
-    }
-    let without = |field: &str| {
-        let mut other = result.clone();
-        other.as_object_mut().unwrap().remove(field);
-        validator.is_valid(&other)
-    };
-    let left_out: BTreeSet<&str> =
-        result.as_object().unwrap().keys().map(String::as_str).filter(|field| without(field)).collect();
-    assert_eq!(left_out, BTreeSet::from_iter(optional.iter().copied()), "{name}");
+    let mut commands = Vec::new();
+    below("", &mut commands);
+    let described = listed();
+    let writes =
+        |listed: &str, command: &str| listed == command || listed.starts_with(&format!("{command} --"));
+    let has =
+        |command: &String| described.iter().any(|(_, all)| all.split(", ").any(|one| writes(one, command)));
+    let without: Vec<&String> = commands.iter().filter(|command| !has(command)).collect();
+    assert!(commands.len() > 9 && without.is_empty(), "without a schema: {without:?}");
 }
 
 #[test]
@@ -181,4 +131,52 @@ fn trace_writes_what_its_schema_says() {
         let optional: Vec<&str> = own.into_iter().chain(["transactions"]).collect();
         holds("trace", &result, &optional);
     }
+}
+
+#[test]
+fn monitor_writes_what_its_schema_says() {
+    // Some quantities have no value in an interval.
+    holds("monitor", &written(&["monitor", "--every", "50ms", "--for", "150ms"]), &[]);
+}
+
+#[test]
+fn mobibench_writes_what_its_schema_says() {
+    let place = directory("mobibench");
+    let here = place.to_str().unwrap();
+    let of = |options: &str| {
+        written(&[&["mobibench", "-p", here], &options.split(' ').collect::<Vec<_>>()[..]].concat())
+    };
+    holds("mobibench", &of("-f 64 -r 4 -a 1 -y 2"), &[]);
+    holds("mobibench", &of("-d 0 -n 10 -t 2"), &[]);
+}
+
+#[test]
+fn device_probe_writes_what_its_schema_says() {
+    let place = directory("probe");
+    let small = ["--range-min", "1MiB", "--range-max", "1MiB", "--record", "4KiB", "--requests", "9"];
+    let result =
+        written(&[&["device", "probe", place.to_str().unwrap(), "--runs", "2"], &small[..]].concat());
+    holds("device-probe", &result, &[]);
+}
+
+#[test]
+fn replay_writes_what_its_schema_says() {
+    let place = directory("replay");
+    let here = place.to_str().unwrap();
+    let fast = ["replay", "launch-twitter", here, "--order", "fast"];
+    holds("replay", &written(&fast), &[]);
+    holds("replay", &written(&["replay", "launch-weather", here, "--check"]), &[]);
+    holds("replay-as", &written(&[&fast[..], &["--as", "wal"]].concat()), &[]);
+}
+
+#[test]
+fn whatif_writes_what_its_schema_says() {
+    let place = directory("whatif");
+    let here = place.to_str().unwrap();
+    holds("whatif", &written(&["whatif", "launch-twitter", here, "--rounds", "1"]), &[]);
+}
+
+#[test]
+fn the_labs_report_is_what_its_schema_says() {
+    holds("lab-report", &written(&["lab", "report", &fixture("lab/made_up_result.json")]), &[]);
 }

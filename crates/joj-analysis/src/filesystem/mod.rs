@@ -24,6 +24,7 @@ mod damage;
 #[cfg(test)]
 mod samples;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{Word, parsed_as_words};
@@ -31,7 +32,7 @@ use crate::filesystem::facts::Facts;
 use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 
 /// A filesystem that joj knows: the lab makes it, and a trace tells its blocks apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filesystem {
     /// ext4, and ext3 and ext2 under its driver. The lab's is in ordered mode unless a feature says otherwise.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::io::job::{IoJob, IoKey};
@@ -10,7 +11,7 @@ use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Word, Worklo
 use crate::filesystem::Filesystem;
 
 /// What a filesystem is made or mounted with, beyond its defaults and `noatime`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
     /// No feature besides the defaults.
@@ -55,7 +56,7 @@ impl Word for Feature {
 }
 
 /// The call with which SQLite asks for durability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncCall {
     /// SQLite as Linux distributions build it (`HAVE_FDATASYNC`).
@@ -76,7 +77,7 @@ impl Word for SyncCall {
 }
 
 /// What records the program, as `joj record --method` does, while the clock runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recorder {
     /// Nobody does.
@@ -108,7 +109,7 @@ impl Word for Recorder {
 }
 
 /// When a replay makes each call, as `joj replay --order` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellOrder {
     /// At its recorded time.
@@ -164,7 +165,7 @@ const PROBE_FILE_BYTES: u64 = 128 << 20;
 pub const PROBE_FILLED_MIB: u64 = 1024;
 
 /// What the cell's transactions do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
     /// SQLite: appends a row.
@@ -175,7 +176,7 @@ pub enum Task {
     Delete,
     /// No SQLite: appends 4 KiB to a file and syncs it.
     Append,
-    /// No SQLite: overwrites a file of [`Cell::file_mib`] in order, 4 KiB and a sync at a time.
+    /// No SQLite: overwrites a file of `file_mib` in order, 4 KiB and a sync at a time.
     WriteSequential,
     /// No SQLite: overwrites random 4 KiB blocks of such a file, a sync each.
     WriteRandom,
@@ -255,14 +256,14 @@ impl Task {
 parsed_as_words!(Feature, SyncCall, Task, Recorder, CellOrder);
 
 /// One measurement. Two results are comparable where this is equal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Cell {
     pub filesystem: Filesystem,
     /// What it is made or mounted with.
     pub feature: Feature,
     /// The emulated device's name, or `ram` for a disk without latency.
     pub device: String,
-    /// The device of an external journal; none for a journal inside.
+    /// The device of an external journal; `null` for a journal inside.
     pub journal_device: Option<String>,
     pub task: Task,
     /// Who keeps the rows that a task of SQLite's changes; results had SQLite alone at first.
@@ -292,12 +293,12 @@ pub struct Cell {
     /// connection to the one database.
     #[serde(default = "one_thread")]
     pub threads: u32,
-    /// MiB of the file that [`Task::WriteSequential`] and [`Task::WriteRandom`] overwrite.
+    /// MiB of the file that `write_sequential` and `write_random` overwrite; absent where it is the usual one.
     #[serde(default = "file_mib", skip_serializing_if = "is_file_mib")]
     pub file_mib: u32,
     /// Transactions that the clock covers.
     pub transactions: u64,
-    /// Name of the recording that is replayed; with [`Task::Replay`] alone.
+    /// Name of the recording that is replayed; with `replay` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
     /// It is read as Mobibench reads a MobiGen script.
@@ -306,7 +307,7 @@ pub struct Cell {
     /// When each of its calls is made.
     #[serde(default, skip_serializing_if = "CellOrder::is_timed")]
     pub order: CellOrder,
-    /// The first so many MiB that a probe's records are in, of a file of [`PROBE_FILLED_MIB`] that was written in order. None: 128 MiB,
+    /// The first so many MiB that a probe's records are in, of a file that was written in order before. Absent: 128 MiB,
     /// which is the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_mib: Option<u64>,

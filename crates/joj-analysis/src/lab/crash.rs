@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::cell::Cell;
@@ -26,7 +27,7 @@ pub struct Seen {
 }
 
 /// What had been promised at the moment of the cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Promise {
     /// Transactions whose COMMIT had returned: these must be there.
     pub acknowledged: u64,
@@ -35,7 +36,7 @@ pub struct Promise {
 }
 
 /// What is to be said of a state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CrashVerdict {
     /// Everything acknowledged is there; so many transactions in all.
@@ -103,11 +104,11 @@ impl CrashVerdict {
 }
 
 /// A state: where its cut was, and what it held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct StateResult {
     /// Its number, from 1 on; with the seed it tells cut and choice.
     pub state: u64,
-    /// The cut; none where the guest ended before it told.
+    /// The cut; `null` where the guest ended before it told.
     pub cut: Option<CutResult>,
     /// What came of it.
     pub verdict: CrashVerdict,
@@ -125,7 +126,7 @@ impl StateResult {
 }
 
 /// Where the power was cut, and what was kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CutResult {
     /// `anywhere`, `flush`, `checkpoint` or `acknowledged`: what the moment was chosen for.
     pub place: String,
@@ -144,7 +145,7 @@ pub struct CutResult {
 }
 
 /// What the states of one cell came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CellStates {
     /// Filesystem, mode, options.
     pub cell: Cell,
@@ -191,11 +192,11 @@ impl CellStates {
 }
 
 /// The result of `joj lab crash`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CrashResult {
-    /// [`CRASH_FORMAT`]
+    /// Always `joj-lab-crash`.
     pub format: String,
-    /// [`CRASH_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// What chose the cuts.
     pub seed: u64,

@@ -1,5 +1,6 @@
 //! What came of a command on emulated devices: the JSON of `joj lab exec` (docs/lab_format.md).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::DeviceDelta;
@@ -12,11 +13,11 @@ pub const EXEC_FORMAT: &str = "joj-lab-exec";
 pub const EXEC_VERSION: u32 = 1;
 
 /// The result of `joj lab exec`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ExecResult {
-    /// [`EXEC_FORMAT`]
+    /// Always `joj-lab-exec`.
     pub format: String,
-    /// [`EXEC_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -27,7 +28,7 @@ pub struct ExecResult {
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ExecRow {
     /// The filesystem that it was on.
     pub filesystem: Filesystem,
@@ -38,7 +39,7 @@ pub struct ExecRow {
 }
 
 /// What came of one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecOutcome {
     /// It ran to its end, whatever that was.
@@ -48,9 +49,9 @@ pub enum ExecOutcome {
 }
 
 /// A command that ran.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CommandRun {
-    /// With which it ended; `None` where a signal ended it.
+    /// With which it ended; `null` where a signal ended it.
     pub exit_code: Option<i32>,
     /// The number of the signal that ended it.
     pub signal: Option<i32>,

@@ -1,5 +1,6 @@
 //! What a power cut leaves of a program's files: the JSON of `joj crash` (docs/crash_format.md).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::filesystem::Filesystem;
@@ -11,7 +12,7 @@ pub const PROGRAM_CRASH_FORMAT: &str = "joj-crash";
 pub const PROGRAM_CRASH_VERSION: u32 = 1;
 
 /// What a check found in a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
     /// Everything that the program promised: exit code 0.
@@ -56,7 +57,7 @@ impl Finding {
 }
 
 /// What a check came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Checked {
     /// The finding.
     pub finding: Finding,
@@ -79,9 +80,9 @@ impl Checked {
 }
 
 /// The program's run that was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProgramRun {
-    /// With which it ended; `None` where a signal ended it.
+    /// With which it ended; `null` where a signal ended it.
     pub exit_code: Option<i32>,
     /// The number of the signal that ended it.
     pub signal: Option<i32>,
@@ -116,7 +117,7 @@ impl ProgramRun {
 }
 
 /// A state: where the cut was, and what was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProgramState {
     /// When the power was cut, in nanoseconds of the guest's clock.
     pub at_ns: u64,
@@ -131,7 +132,7 @@ pub struct ProgramState {
 }
 
 /// States that broke in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct BrokenStates {
     /// How many.
     pub states: usize,
@@ -146,7 +147,7 @@ pub struct BrokenStates {
 }
 
 /// A write that is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct LeftOut {
     /// First byte on the device.
     pub offset_bytes: u64,
@@ -155,7 +156,7 @@ pub struct LeftOut {
 }
 
 /// What came of one filesystem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProgramVolume {
     /// The filesystem.
     pub filesystem: Filesystem,
@@ -195,11 +196,11 @@ impl ProgramVolume {
 }
 
 /// The result of `joj crash`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProgramCrashResult {
-    /// [`PROGRAM_CRASH_FORMAT`]
+    /// Always `joj-crash`.
     pub format: String,
-    /// [`PROGRAM_CRASH_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// The program and its arguments.
     pub command: Vec<String>,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::{Run, StatusLine};
@@ -13,11 +14,11 @@ pub const RESULT_FORMAT: &str = "joj-lab-result";
 pub const RESULT_VERSION: u32 = 2;
 
 /// The result of `joj lab run`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LabResult {
-    /// [`RESULT_FORMAT`]
+    /// Always `joj-lab-result`.
     pub format: String,
-    /// [`RESULT_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     pub title: String,
     /// What it ran on.
@@ -27,7 +28,7 @@ pub struct LabResult {
 }
 
 /// The machine in which the cells were measured.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct LabMachine {
     pub joj: String,
     pub qemu: String,
@@ -48,7 +49,7 @@ impl fmt::Display for LabMachine {
 }
 
 /// What one cell gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CellResult {
     pub cell: Cell,
     /// What came of it.
@@ -56,7 +57,7 @@ pub struct CellResult {
 }
 
 /// What came of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellOutcome {
     /// The cell was measured, and this came of it.
@@ -66,11 +67,11 @@ pub enum CellOutcome {
 }
 
 /// What was measured in a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CellMeasurement {
     /// The run that the clock covers. All times are the guest's.
     pub run: Run,
-    /// Latencies at the points of `statistics::quantile_grid`, in nanoseconds.
+    /// Latencies at the points of the quantile grid (docs/result_format.md), in nanoseconds.
     pub quantiles_ns: Vec<u64>,
     /// The rows of `PRAGMA waldio_status` at the end; empty without waldio.
     #[serde(default)]
@@ -93,7 +94,7 @@ pub struct CellMeasurement {
 }
 
 /// What a replay in a cell did; its `run` is one transaction, which takes as long as its threads were inside calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CellReplay {
     /// Calls that were made.
     pub calls: u64,
@@ -116,7 +117,7 @@ impl CellMeasurement {
 }
 
 /// What one transaction writes: medians over the transactions that the clock covers in the traced run, each figure for itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Costs {
     /// Transactions that were looked at.
     pub transactions: u64,

@@ -1,5 +1,6 @@
 //! The file of `joj mobibench --json`. Field by field: docs/mobibench.md.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::environment::Environment;
@@ -13,9 +14,9 @@ pub const FORMAT: &str = "joj-mobibench";
 pub const VERSION: u32 = 1;
 
 /// What `joj mobibench --json` writes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MobibenchDocument {
-    /// Always [`FORMAT`].
+    /// Always `joj-mobibench`.
     pub format: String,
     /// Version of the format.
     pub version: u32,
@@ -31,9 +32,9 @@ pub struct MobibenchDocument {
 }
 
 /// What SQLite says of itself and of a database.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct SqliteFacts {
-    /// What was loaded; absent for the one inside joj.
+    /// What was loaded; `null` for the one inside joj.
     pub file: Option<String>,
     /// The waldio extension that was loaded.
     pub waldio: Option<String>,
@@ -44,7 +45,7 @@ pub struct SqliteFacts {
 }
 
 /// A database's answers to PRAGMAs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct DatabaseFacts {
     pub file: String,
     pub page_size: String,
@@ -53,28 +54,28 @@ pub struct DatabaseFacts {
 }
 
 /// The figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MobibenchResult {
     /// From the start of all threads to the end of the last.
     pub elapsed_s: f64,
     /// Records or transactions of all threads.
     pub operations: u64,
     pub operations_per_s: f64,
-    /// Of all records; absent for databases.
+    /// Of all records; `null` for databases.
     pub bytes: Option<u64>,
     pub bytes_per_s: Option<f64>,
-    /// Shares of the processors' time, of the whole machine; absent where no tick passed.
+    /// Shares of the processors' time, of the whole machine; `null` where no tick passed.
     pub cpu_percent: Option<CpuShares>,
-    /// Of the one thread; absent where there are several.
+    /// Of the one thread; `null` where there are several.
     pub context_switches: Option<ContextSwitches>,
     /// Of single operations of all threads.
     pub latency_us: LatencyUs,
-    /// Absent where they could not be counted.
+    /// `null` where they could not be counted.
     pub syncs: Option<DurableCalls>,
 }
 
 /// Per cent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CpuShares {
     pub active: f64,
     pub idle: f64,
@@ -92,7 +93,7 @@ impl CpuShares {
 }
 
 /// Of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ContextSwitches {
     pub total: u64,
     /// Because it waited.
@@ -100,7 +101,7 @@ pub struct ContextSwitches {
 }
 
 /// Microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LatencyUs {
     pub p50: f64,
     pub p99: f64,
@@ -117,7 +118,7 @@ impl LatencyUs {
 }
 
 /// Calls that make something durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct DurableCalls {
     /// Records or transactions that the calls are of.
     pub operations: u64,

@@ -1,12 +1,13 @@
 //! What Mobibench's options ask for. Its numbers are the places in the lists here.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::io::way::SyncWay;
 use crate::bench::key::JournalMode;
 
 /// What is done with the records of a file (`-a`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// In order, in a file that is there.
@@ -38,7 +39,7 @@ impl FileAccess {
 }
 
 /// How records reach the medium (`-y`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSync {
     /// Through the page cache.
@@ -104,7 +105,7 @@ impl FileSync {
 }
 
 /// What a transaction does (`-d`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DatabaseOperation {
     Insert,
@@ -133,7 +134,7 @@ pub const JOURNAL_MODES: [JournalMode; 6] = [
 ];
 
 /// What each thread does with its file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FileWork {
     /// KiB of each thread's file.
     pub file_kb: u64,
@@ -162,7 +163,7 @@ impl FileWork {
 }
 
 /// What each thread does with its databases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DatabaseWork {
     pub operation: DatabaseOperation,
     /// Of each thread.
@@ -181,7 +182,7 @@ pub struct DatabaseWork {
 }
 
 /// Files or databases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MobibenchWork {
     Files(FileWork),
@@ -189,7 +190,7 @@ pub enum MobibenchWork {
 }
 
 /// All that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct MobibenchSetup {
     /// Where the files are.
     pub directory: String,

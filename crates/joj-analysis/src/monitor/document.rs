@@ -1,5 +1,6 @@
 //! The file of `joj monitor --json`. Field by field: docs/monitor_format.md.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::monitor::quantity::QuantityKind;
@@ -12,9 +13,9 @@ pub const FORMAT: &str = "joj-monitor";
 pub const VERSION: u32 = 1;
 
 /// A file that `joj monitor --json` writes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MonitorDocument {
-    /// Always [`FORMAT`].
+    /// Always `joj-monitor`.
     pub format: String,
     /// Version of the format.
     pub version: u32,
@@ -33,7 +34,7 @@ pub struct MonitorDocument {
 }
 
 /// The machine and the settings of the measurement.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Conditions {
     pub joj_version: String,
     /// Commit it was built from.
@@ -57,7 +58,7 @@ pub struct Conditions {
 }
 
 /// How the measurement ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MonitorEnding {
     /// `time`, `command`, `signal`, `limit` (of samples), `error`.
     pub reason: EndReason,
@@ -70,7 +71,7 @@ pub struct MonitorEnding {
 }
 
 /// What ended the sampling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
     /// The time asked for was over.
@@ -86,7 +87,7 @@ pub enum EndReason {
 }
 
 /// What the monitor itself used, from its first reading to its last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OwnCost {
     /// Processor time in user mode and in the kernel, in milliseconds.
     pub cpu_ms: f64,
@@ -109,7 +110,7 @@ impl OwnCost {
 }
 
 /// One quantity of one thing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Series {
     /// What the thing is.
     pub kind: QuantityKind,
@@ -124,8 +125,8 @@ pub struct Series {
 }
 
 /// Numbers, or nothing (`null`) where a value is not a number. Three digits behind the point are written.
-#[derive(Debug, Clone, Default)]
-pub struct Numbers(pub Vec<f64>);
+#[derive(Debug, Clone, Default, JsonSchema)]
+pub struct Numbers(#[schemars(with = "Vec<Option<f64>>")] pub Vec<f64>);
 
 impl PartialEq for Numbers {
     fn eq(&self, other: &Numbers) -> bool {

@@ -1,12 +1,13 @@
 //! Mean, percentiles and maximum of one quantity over all intervals.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::monitor::quantity::Quantity;
 use crate::statistics::percentile;
 
 /// What a quantity was like.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SeriesSummary {
     /// Intervals in which it had a value.
     pub samples: usize,

@@ -1,5 +1,6 @@
 //! What came of a recording on emulated devices: the JSON of `joj replay --lab` (docs/recording.md).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::DeviceDelta;
@@ -14,11 +15,11 @@ pub const REPLAY_LAB_FORMAT: &str = "joj-lab-replay";
 pub const REPLAY_LAB_VERSION: u32 = 1;
 
 /// The result of `joj replay --lab`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayLabResult {
-    /// [`REPLAY_LAB_FORMAT`]
+    /// Always `joj-lab-replay`.
     pub format: String,
-    /// [`REPLAY_LAB_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// The recording's file, as it was given.
     pub recording: String,
@@ -29,7 +30,7 @@ pub struct ReplayLabResult {
 }
 
 /// One replay.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayLabRow {
     /// The filesystem that it was on.
     pub filesystem: Filesystem,
@@ -40,7 +41,7 @@ pub struct ReplayLabRow {
 }
 
 /// What came of one replay.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplayLabOutcome {
     /// What `joj replay --json` says there.
@@ -50,7 +51,7 @@ pub enum ReplayLabOutcome {
 }
 
 /// The JSON of a replay, with and without `--as`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Replayed {
     /// The commits on databases; its JSON has a `kind`, which that of calls lacks.

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::DeviceDelta;
 
+/// The version of a [`ReplayOutcome`] in JSON.
+pub const REPLAY_VERSION: u32 = 1;
+
 /// Calls of one kind.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, JsonSchema, Serialize, Deserialize, PartialEq, Eq)]
 pub struct KindOutcome {
     /// How many were made.
     pub calls: u64,
@@ -18,7 +22,7 @@ pub struct KindOutcome {
 }
 
 /// How late calls began that should have begun at a certain time.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, JsonSchema, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Lateness {
     /// Half of them began no later.
     pub p50_ns: u64,
@@ -29,7 +33,7 @@ pub struct Lateness {
 }
 
 /// The result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayOutcome {
     /// Of this description: 1.
     pub version: u32,
@@ -58,19 +62,19 @@ pub struct ReplayOutcome {
     /// Time inside calls, of all threads together: Mobibench's `Total IO time`. Results had none at first.
     #[serde(default)]
     pub in_calls_ns: u64,
-    /// What the block device did in that time, by whomever; `None` where there is none. Results had none at first.
+    /// What the block device did in that time, by whomever; `null` where there is none. Results had none at first.
     #[serde(default)]
     pub device: Option<DeviceDelta>,
-    /// Of the calls that had a time to begin at; `None` in order `fast`.
+    /// Of the calls that had a time to begin at; `null` in order `fast`.
     pub lateness: Option<Lateness>,
     /// Processor time of joj's, the kernel's for its calls included, in microseconds.
     pub cpu_us: u64,
     /// Of it, the kernel's. Results had none at first.
     #[serde(default)]
     pub cpu_system_us: u64,
-    /// Calls that Mobibench skips, because its map has no such descriptor; `None` without --compat.
+    /// Calls that Mobibench skips, because its map has no such descriptor; `null` without --compat.
     pub skipped: Option<u64>,
-    /// Files that it makes, one for each open; `None` without --compat.
+    /// Files that it makes, one for each open; `null` without --compat.
     pub files: Option<u64>,
     /// Calls of the program that are not in the recording, and why.
     pub not_replayed: BTreeMap<String, u64>,
@@ -79,7 +83,7 @@ pub struct ReplayOutcome {
     /// Files of other filesystems, which the program only read: they are not on the disk that is measured.
     #[serde(default)]
     pub files_apart: u64,
-    /// What --check found, a sentence each; `None` without it.
+    /// What --check found, a sentence each; `null` without it.
     pub differences: Option<Vec<String>>,
     /// Where the files are, with --keep.
     pub kept: Option<String>,

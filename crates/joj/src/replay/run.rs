@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use joj_analysis::recording::call::{CallKind, RecordedCall};
-use joj_analysis::recording::outcome::{Lateness, ReplayOutcome};
+use joj_analysis::recording::outcome::{Lateness, REPLAY_VERSION, ReplayOutcome};
 use joj_analysis::statistics::{WHOLE, percentile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -220,7 +220,7 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
     let recording = &plan.recording;
     let header = &recording.header;
     let mut sum = ReplayOutcome {
-        version: 1,
+        version: REPLAY_VERSION,
         source: serde_json::to_value(header.source)
             .map_or_else(|_| String::new(), |word| word.as_str().unwrap_or_default().to_owned()),
         compat: plan.compat.is_some(),

@@ -1,5 +1,6 @@
 //! The result of `joj device probe`, described field by field in docs/device_probe.md.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::environment::Environment;
@@ -15,9 +16,9 @@ pub const VERSION: u32 = 1;
 pub const JOBS: [IoJob; 4] = [IoJob::Write, IoJob::Read, IoJob::RandWrite, IoJob::RandRead];
 
 /// What `joj device probe --json` writes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProbeDocument {
-    /// Always [`FORMAT`].
+    /// Always `joj-device-probe`.
     pub format: String,
     /// Version of the format.
     pub version: u32,
@@ -32,7 +33,7 @@ pub struct ProbeDocument {
 }
 
 /// How much was measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct ProbePlan {
     /// Bytes from the begin of the file.
     pub range_bytes: Vec<u64>,

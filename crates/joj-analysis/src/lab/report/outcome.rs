@@ -1,5 +1,6 @@
 //! The report: each value of a paper beside the lab's (docs/lab_format.md).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::report::paper::End;
@@ -11,11 +12,11 @@ pub const REPORT_FORMAT: &str = "joj-lab-report";
 pub const REPORT_VERSION: u32 = 1;
 
 /// The report of `joj lab report`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Report {
-    /// [`REPORT_FORMAT`]
+    /// Always `joj-lab-report`.
     pub format: String,
-    /// [`REPORT_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// The results it was made of.
     pub sources: Vec<ReportSource>,
@@ -26,7 +27,7 @@ pub struct Report {
 }
 
 /// A result that a report was made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ReportSource {
     /// The title of the plan that was measured.
     pub title: String,
@@ -35,26 +36,26 @@ pub struct ReportSource {
 }
 
 /// A table of which nothing was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Unserved {
     pub name: String,
     /// Paper and number of the table or figure.
     pub paper: String,
     /// What the table shows, in a line.
     pub title: String,
-    /// The plan that would serve it; none where the device model does.
+    /// The plan that would serve it; `null` where the device model does.
     pub plan: Option<String>,
 }
 
 /// A table or figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TableReport {
     pub name: String,
     /// What the table shows, in a line.
     pub title: String,
     /// The paper, and the table's number in it.
     pub paper: String,
-    /// The plan that serves it; none where the device model does.
+    /// The plan that serves it; `null` where the device model does.
     pub plan: Option<String>,
     /// What else has to be known.
     pub notes: Vec<String>,
@@ -68,7 +69,7 @@ pub struct TableReport {
     pub extremes: Vec<ExtremeReport>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ColumnReport {
     pub label: String,
     /// Unit of its values.
@@ -77,7 +78,7 @@ pub struct ColumnReport {
     pub of_device: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RowReport {
     /// Its group; may be empty.
     pub group: String,
@@ -94,11 +95,11 @@ pub struct RowReport {
 }
 
 /// A value of the paper beside joj's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ValueReport {
-    /// The paper's; absent where it has none.
+    /// The paper's; `null` where it has none.
     pub paper: Option<f64>,
-    /// The lab's; absent where it was not measured.
+    /// The lab's; `null` where it was not measured.
     pub here: Option<f64>,
     /// Why it was not measured.
     pub not_measured: Option<String>,
@@ -111,7 +112,7 @@ pub struct ValueReport {
 }
 
 /// Why a value is not the paper's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Reason {
     /// Where the difference comes from.
     pub cause: Cause,
@@ -120,7 +121,7 @@ pub struct Reason {
 }
 
 /// Where a difference lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// Another amount is written: kernel and SQLite are newer than the paper's.
@@ -155,7 +156,7 @@ impl Cause {
 }
 
 /// Whether rows stand in the paper's order: every two of them whose paper values are 5 % or more apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Order {
     pub column: String,
     /// The group that the rows are of, or the label that they share.
@@ -170,7 +171,7 @@ pub struct Order {
 }
 
 /// Whether a row is at the end where the paper has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ExtremeReport {
     pub column: String,
     pub row: String,

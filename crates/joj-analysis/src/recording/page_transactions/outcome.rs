@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::{DeviceDelta, Latency};
@@ -10,8 +11,11 @@ use crate::recording::page_transactions::plan::TransactionPlan;
 use crate::recording::page_transactions::{PageOne, PageTransactions, RecordedMode};
 use crate::statistics::{WHOLE, percentile};
 
+/// The version of a [`TransactionsOutcome`] in JSON.
+pub const TRANSACTIONS_VERSION: u32 = 1;
+
 /// How long commits took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CommitTimes {
     /// Half of them took no longer.
     pub p50_ns: u64,
@@ -38,7 +42,7 @@ impl CommitTimes {
 }
 
 /// One row: the recording's, or the replay's.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TransactionsRow {
     /// Of the recording what happened to its journals, and how often; of a replay the one that was asked for.
     pub journal_modes: BTreeMap<String, u64>,
@@ -52,15 +56,15 @@ pub struct TransactionsRow {
     pub commit_times: CommitTimes,
     /// Pages that commits wrote: to the database, or frames to the log.
     pub pages: Option<u64>,
-    /// fsync and its kin, by call; `None` where they could not be counted.
+    /// fsync and its kin, by call; `null` where they could not be counted.
     pub syncs: Option<BTreeMap<String, u64>>,
     /// All of them for each commit.
     pub syncs_per_commit: Option<f64>,
-    /// Bytes that write calls took, those of checkpoints included; `None` where the system does not tell.
+    /// Bytes that write calls took, those of checkpoints included; `null` where the system does not tell.
     pub written_bytes: Option<u64>,
     /// KiB of that for each commit.
     pub kib_per_commit: Option<f64>,
-    /// What the block device did meanwhile, by whomever; `None` where there is none, and of a recording.
+    /// What the block device did meanwhile, by whomever; `null` where there is none, and of a recording.
     pub device: Option<DeviceDelta>,
 }
 
@@ -105,7 +109,7 @@ impl TransactionsRow {
 
 /// How many pages the recorded commits would write with a log: page 1 is among them only where more of it changes than the change
 /// counter, and not every recording tells that.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FrameInterval {
     /// Where page 1 is written by those commits alone that are known to change it.
     pub low: u64,
@@ -130,7 +134,7 @@ impl FrameInterval {
 }
 
 /// A database, recorded and made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DatabaseOutcome {
     /// Its recorded path.
     pub path: String,
@@ -147,9 +151,9 @@ pub struct DatabaseOutcome {
 }
 
 /// The SQLite of a replay.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplaySqlite {
-    /// Its library; `None` for the one inside joj.
+    /// Its library; `null` for the one inside joj.
     pub file: Option<String>,
     /// `sqlite3_libversion()`.
     pub version: String,
@@ -160,7 +164,7 @@ pub struct ReplaySqlite {
 }
 
 /// The result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TransactionsOutcome {
     /// Of this description: 1.
     pub version: u32,
@@ -192,7 +196,7 @@ pub struct TransactionsOutcome {
     pub parents_added: u64,
     /// Commits that make a database smaller, which no replay does.
     pub shrinks_left_out: u64,
-    /// How late commits began; `None` in order `fast`.
+    /// How late commits began; `null` in order `fast`.
     pub lateness: Option<Lateness>,
     /// Processor time of the replay, in microseconds.
     pub cpu_us: u64,
@@ -206,7 +210,7 @@ impl TransactionsOutcome {
     /// What the recording and its plan say, without what was measured.
     pub fn of(found: &PageTransactions, plan: &TransactionPlan) -> Self {
         Self {
-            version: 1,
+            version: TRANSACTIONS_VERSION,
             kind: "page_transactions".to_owned(),
             connections: plan.connections.len() as u64,
             recorded: TransactionsRow::recorded(found),

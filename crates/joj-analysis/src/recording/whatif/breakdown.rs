@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recording::Recording;
@@ -13,11 +14,11 @@ use crate::statistics::Estimate;
 pub const OTHER_FILES: &str = "other files";
 
 /// Calls of one kind on the files of one database, or on all files that are of none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BlockedPart {
     /// The call.
     pub call: String,
-    /// Path of the database, its journal and log included, or [`OTHER_FILES`].
+    /// Path of the database, its journal and log included, or `other files`.
     pub files: String,
     /// How many there are.
     pub calls: u64,

@@ -1,5 +1,6 @@
 //! What `joj whatif` found on emulated disks: its JSON, as docs/whatif.md describes it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::filesystem::Filesystem;
@@ -12,11 +13,11 @@ pub const WHATIF_LAB_FORMAT: &str = "joj-lab-whatif";
 pub const WHATIF_LAB_VERSION: u32 = 1;
 
 /// The result of `joj whatif` with --device or --filesystem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifLabResult {
-    /// [`WHATIF_LAB_FORMAT`]
+    /// Always `joj-lab-whatif`.
     pub format: String,
-    /// [`WHATIF_LAB_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// The recording's file, as it was given, or the command.
     pub recording: String,
@@ -27,7 +28,7 @@ pub struct WhatifLabResult {
 }
 
 /// All configurations on one emulated disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifLabDisk {
     /// The filesystem.
     pub filesystem: Filesystem,
@@ -38,7 +39,7 @@ pub struct WhatifLabDisk {
 }
 
 /// What came of one disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhatifLabOutcome {
     /// A table as on a disk of this machine.

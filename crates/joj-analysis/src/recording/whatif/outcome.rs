@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recording::page_transactions::{PageTransactions, RecordedDatabase, RecordedMode};
@@ -15,7 +16,7 @@ pub const WHATIF_FORMAT: &str = "joj-whatif";
 pub const WHATIF_VERSION: u32 = 1;
 
 /// What a configuration was like.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifFigures {
     /// From the program's first call to its last one's end: its think time, and the time in calls as measured.
     pub elapsed_ns: Estimate,
@@ -23,16 +24,16 @@ pub struct WhatifFigures {
     pub ratio: Estimate,
     /// Time in calls on files and in commits, of all threads together.
     pub blocked_ns: Estimate,
-    /// Calls that make something durable; `None` where the kernel refuses to count them.
+    /// Calls that make something durable; `null` where the kernel refuses to count them.
     pub syncs: Option<u64>,
-    /// What the device of the directory wrote, by whomever; `None` where there is none.
+    /// What the device of the directory wrote, by whomever; `null` where there is none.
     pub device_bytes: Option<Estimate>,
     /// Calls with another result than in the recording.
     pub differing: u64,
 }
 
 /// What came of a configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhatifOutcome {
     /// It was measured.
@@ -42,7 +43,7 @@ pub enum WhatifOutcome {
 }
 
 /// What came of the program itself, run in a configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhatifRerun {
     /// How long it took, from its start to its end, in nanoseconds.
@@ -52,7 +53,7 @@ pub enum WhatifRerun {
 }
 
 /// A row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifRow {
     /// Which.
     pub configuration: Configuration,
@@ -90,7 +91,7 @@ impl WhatifRow {
 }
 
 /// A database of the recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifDatabase {
     /// Its path.
     pub path: String,
@@ -117,11 +118,11 @@ impl WhatifDatabase {
 }
 
 /// The result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifResult {
-    /// [`WHATIF_FORMAT`]
+    /// Always `joj-whatif`.
     pub format: String,
-    /// [`WHATIF_VERSION`]
+    /// Version of the format, 1 or more.
     pub version: u32,
     /// The recording's file, as it was given, or the command.
     pub recording: String,
@@ -133,7 +134,7 @@ pub struct WhatifResult {
     pub threads: u64,
     /// How long the recording is.
     pub recorded_ns: u64,
-    /// SQLite of the rows with commits; `None` where there is none.
+    /// SQLite of the rows with commits; `null` where there is none.
     pub sqlite: Option<String>,
     /// How often each configuration was replayed.
     pub rounds: u32,
