@@ -4,6 +4,7 @@
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
 mod emulated;
+mod schema;
 mod trace;
 mod waldio;
 
@@ -94,7 +95,9 @@ fn result(path: &str) -> Value {
 fn measure(plan: &str, json: &str, words: &[&str]) -> Value {
     let output = lab(&[&["run", plan, "--json", json], words].concat());
     assert!(output.status.success(), "{}\n{}", said(&output), String::from_utf8_lossy(&output.stdout));
-    result(json)
+    let result = result(json);
+    schema::holds("lab", &result, &[]);
+    result
 }
 
 /// Two measurements of a cell agree as the lab promises. Where threads share flushes, one more or less is their share of the time.

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
+mod schema;
 mod waldio;
 
 use std::fs;
@@ -39,6 +40,7 @@ fn crash(name: &str, arguments: &[&str]) -> Option<(CrashResult, Option<i32>)> {
         .unwrap();
     let Ok(text) = fs::read_to_string(&json) else { return no_packages(&output) };
     println!("{}", String::from_utf8_lossy(&output.stdout));
+    schema::holds_of_text("crash-sqlite", text.as_bytes(), &[]);
     Some((serde_json::from_str(&text).unwrap(), output.status.code()))
 }
 

@@ -6,6 +6,7 @@
 
 mod emulated;
 mod replay;
+mod schema;
 #[allow(dead_code, reason = "other tests use all of it")]
 mod waldio;
 
@@ -34,6 +35,7 @@ fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ExecResult,
     let (code, said) = told(&output);
     println!("{}{said}", String::from_utf8_lossy(&output.stdout));
     let text = fs::read(&json).unwrap_or_else(|error| panic!("no result, {error}: {said}"));
+    schema::holds_of_text("lab-exec", &text, &[]);
     Some((serde_json::from_slice(&text).expect("a result"), code, said))
 }
 

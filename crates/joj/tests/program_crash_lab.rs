@@ -6,6 +6,7 @@
 
 mod emulated;
 mod replay;
+mod schema;
 #[allow(dead_code, reason = "other tests use all of it")]
 mod waldio;
 
@@ -66,6 +67,7 @@ fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ProgramCras
     let (code, said) = told(&output);
     println!("{}{said}", String::from_utf8_lossy(&output.stdout));
     let text = fs::read(&json).unwrap_or_else(|error| panic!("no result, {error}: {said}"));
+    schema::holds_of_text("crash", &text, &[]);
     Some((serde_json::from_slice(&text).expect("a result"), code))
 }
 
@@ -216,7 +218,9 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
     let words = ["sqlite", "--mode", "delete,truncate", "--sync", "full", "--filesystems", "ext4"];
     let numbers = ["--states", "12", "--commits", "10", "--json", json.to_str().expect("text")];
     let (code, said) = told(&crash(&[&words[..], &numbers].concat()));
-    let result: CrashResult = serde_json::from_slice(&fs::read(&json).expect(&said)).expect("a result");
+    let text = fs::read(&json).expect(&said);
+    schema::holds_of_text("crash-sqlite", &text, &[]);
+    let result: CrashResult = serde_json::from_slice(&text).expect("a result");
     let lost = |cell: &CellStates| cell.count(|verdict| matches!(verdict, CrashVerdict::Lost(_)));
     let sound = |cell: &CellStates| cell.count(|verdict| matches!(verdict, CrashVerdict::Sound(_)));
     let [deleted, truncated] = &result.cells[..] else { panic!("{said}") };

@@ -5,6 +5,7 @@
 
 mod emulated;
 mod replay;
+mod schema;
 mod waldio;
 
 use std::fmt::Write;
@@ -87,6 +88,7 @@ fn replayed(recording: &Path, words: &[&str]) -> Option<(ReplayLabResult, Option
     let (code, said) = told(&output);
     println!("{}{said}", String::from_utf8_lossy(&output.stdout));
     let text = fs::read(&json).unwrap_or_else(|error| panic!("no result, {error}: {said}"));
+    schema::holds_of_text("replay-lab", &text, &[]);
     Some((serde_json::from_slice(&text).expect("a result"), code))
 }
 
@@ -193,7 +195,9 @@ fn a_plan_replays_the_recording_that_it_is_given_in_the_lab() {
     }
     let output = run(&plan, &["--recording", &given], &std::env::var("PATH").expect("a path"));
     assert_eq!(told(&output).0, Some(0), "{output:?}");
-    let result: LabResult = serde_json::from_slice(&fs::read(&json).expect("a result")).expect("JSON");
+    let text = fs::read(&json).expect("a result");
+    schema::holds_of_text("lab", &text, &[]);
+    let result: LabResult = serde_json::from_slice(&text).expect("JSON");
     assert_eq!(result.cells.len(), 2);
     for cell in &result.cells {
         let CellOutcome::Measured(measured) = &cell.outcome else { panic!("{cell:?}") };

@@ -5,6 +5,7 @@
 
 mod emulated;
 mod replay;
+mod schema;
 mod waldio;
 
 use std::ffi::OsStr;
@@ -136,6 +137,7 @@ fn all_configurations_are_measured_on_each_disk_and_take_as_long_again_in_the_la
     let text = String::from_utf8(output.stdout).expect("text");
     println!("{text}");
     let [json, markdown, page] = files.map(|file| std::fs::read_to_string(file).expect("a file"));
+    schema::holds_of_text("whatif-lab", json.as_bytes(), &[]);
     let result: WhatifLabResult = serde_json::from_str(&json).expect("JSON");
     let disks: Vec<_> = result.disks.iter().map(|disk| (disk.filesystem.word(), &*disk.device)).collect();
     assert_eq!(disks, ["ext4", "f2fs", "ext4"].map(|name| (name, "galaxy-s5-emmc")));
@@ -164,6 +166,7 @@ fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
     let (code, said) = told(&whatif(&recording, &words).output().expect("joj"));
     assert_eq!(code, Some(0), "{said}");
     let text = std::fs::read_to_string(&json).expect("a file");
+    schema::holds_of_text("whatif-lab", text.as_bytes(), &[]);
     let result: WhatifLabResult = serde_json::from_str(&text).expect("JSON");
     let disks: Vec<&str> = result.disks.iter().map(|disk| &*disk.device).collect();
     assert_eq!(disks, ["kingston", "2xkingston", "pcm-16mb+kingston"]);
