@@ -1,0 +1,123 @@
+//! Calls on a log and its index: which frames are a transaction's, and what tells that it was a commit.
+
+use crate::recording::call::RecordedCall;
+use crate::recording::page_transactions::database_files::FileRole;
+use crate::recording::page_transactions::database_state::DatabaseState;
+use crate::recording::page_transactions::derive::Deriver;
+use crate::recording::page_transactions::last_in_log::WithoutNext;
+use crate::recording::page_transactions::locks::LockSense;
+use crate::recording::page_transactions::log_frames::{
+    CommittedFrames, FrameBytes, RecordedFrame, TransactionFrames,
+};
+
+impl Deriver<'_> {
+    pub(super) fn log_lock(&mut self, call: &RecordedCall, role: FileRole, database: usize) {
+        let sense = LockSense::of_log(call);
+        let (at, outside) = self.place(call.thread);
+        let state = &mut self.databases[database];
+        if sense == LockSense::Begins {
+            state.has_bounds = true;
+            state.log_lockers.insert(call.thread);
+            state.log.is_embedded = role == FileRole::EmbeddedIndex;
+        }
+        if sense == LockSense::Ends
+            && let Some(commit) = state.under_way.as_mut().filter(|commit| commit.process == call.process)
+        {
+            commit.bounds.end(at, outside, false);
+        }
+        self.lock(call, sense, database);
+    }
+
+    /// The next transaction of a log begins, at `first`: it tells whether the last one was a commit.
+    fn next_in_log(&mut self, first: u64, database: usize) {
+        let state = &mut self.databases[database];
+        if let Some(last) = state.last_in_log.take().filter(|last| last.is_withdrawn_by(first)) {
+            state.withdraw(&last);
+            self.commits[last.commit].parts.clear();
+        }
+    }
+
+    /// No transaction follows the last one in a log, which may be begun anew.
+    pub(super) fn none_in_log(&mut self, is_begun_anew: bool, database: usize) {
+        let state = &mut self.databases[database];
+        let Some(last) = state.last_in_log.take() else { return };
+        let told = last.without_next(is_begun_anew);
+        self.not_told.last_in_log += u64::from(told == WithoutNext::MayCount);
+        self.not_told.ends += u64::from(told == WithoutNext::IsNotTold);
+        if matches!(told, WithoutNext::IsNone | WithoutNext::IsNotTold) {
+            state.withdraw(&last);
+            self.commits[last.commit].parts.clear();
+        }
+    }
+
+    pub(super) fn write_log(&mut self, call: &RecordedCall, offset: u64, database: usize, heads: &[RecordedFrame]) {
+        self.written_bytes += call.moved_bytes();
+        let page_bytes = self.page_bytes(database);
+        let state = &mut self.databases[database];
+        let new = state.log.new_ones(heads);
+        let begins_anew = offset == 0 && new.len() == heads.len();
+        let is_embedded = match begins_anew {
+            true => heads.is_empty() && state.begins_embedded(call, page_bytes),
+            false => state.log.is_embedded,
+        };
+        let Some(bytes) = FrameBytes::of(call, offset, is_embedded) else { return };
+        state.has_frames |= !bytes.is_empty();
+        if state.log_sync.take().is_some() {
+            // Frames followed a sync, and no checkpoint lay between: it ended a commit.
+            state.has_bounds = true;
+        }
+        if begins_anew {
+            state.log = CommittedFrames::none(is_embedded);
+        }
+        state.late_sync = None;
+        state.has_new_frames |= !bytes.is_empty();
+        let (at, outside) = self.place(call.thread);
+        let commit = self.going_on(call, database, |commit| {
+            let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
+            is_first && commit.takes_log_write(new.first(), bytes.end, page_bytes)
+        });
+        let is_next = !(commit.is_of_log() || bytes.is_empty());
+        if begins_anew {
+            // Under one lock: it was rolled back to a savepoint before its first frame.
+            commit.frames = TransactionFrames::default();
+        }
+        commit.description = call.description;
+        commit.is_embedded = is_embedded;
+        commit.log_bytes.take(bytes.begin, bytes.end);
+        commit.wrote(call);
+        commit.bounds.wrote(at, call.thread, outside);
+        if begins_anew {
+            self.none_in_log(true, database);
+        }
+        let first = new.first().map(|head| head.offset);
+        let first = first.or((!self.databases[database].log.has_heads).then_some(bytes.begin));
+        if let Some(first) = first.filter(|_| is_next) {
+            self.next_in_log(first, database);
+        }
+        for head in new {
+            self.frame(call, *head, database);
+        }
+    }
+
+    fn frame(&mut self, call: &RecordedCall, head: RecordedFrame, database: usize) {
+        let state = &mut self.databases[database];
+        (state.has_bounds, state.log.has_heads) = (true, true);
+        let (at, outside) = self.place(call.thread);
+        // Only a write of several frames has another one behind a commit mark: what wrote a head alone has begun the next commit.
+        let commit = self.going_on(call, database, |commit| {
+            commit.pages.is_empty() && commit.frames.may_have(&head, commit.is_locked)
+        });
+        commit.description = call.description;
+        commit.reach(call);
+        commit.bounds.wrote(at, call.thread, outside);
+        commit.frames.take(head);
+        if head.commit_pages == 0 {
+            return;
+        }
+        (commit.pages_after, commit.is_over) = (Some(head.commit_pages), true);
+        let DatabaseState { under_way, log, .. } = &mut self.databases[database];
+        if let Some(commit) = under_way {
+            log.take(&commit.frames);
+        }
+    }
+}
