@@ -34,6 +34,9 @@ impl Counted {
         let found = match derive(recording) {
             Ok(found) => found,
             Err(DeriveError::NoCommit) => return Self { least: 0, most: 0, said: "no commit".to_owned() },
+            Err(DeriveError::NotShown(most)) => {
+                return Self { least: 0, most, said: "no commit told".to_owned() };
+            }
             Err(DeriveError::NoBounds(path)) => return Self { least: 0, most: u64::MAX, said: path },
         };
         let count = found.commits.len() as u64;

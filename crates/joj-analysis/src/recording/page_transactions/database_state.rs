@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::last_in_log::LastInLog;
-use crate::recording::page_transactions::log_frames::{CommittedFrames, EMBEDDED_BLOCK_BYTES};
+use crate::recording::page_transactions::locks::UNLOCKED;
+use crate::recording::page_transactions::log_frames::{
+    CommittedFrames, EMBEDDED_BLOCK_BYTES, FRAME_BYTES_MIN, RepeatedFrames,
+};
 use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 use crate::recording::page_transactions::{CommitSyncs, RecordedCommit, RecordedMode};
@@ -30,12 +33,23 @@ pub struct DatabaseState {
     pub log: CommittedFrames,
     /// The last of those commits, until the next transaction tells whether it was one.
     pub last_in_log: Option<LastInLog>,
+    /// The process that has the lock of a recovery. What it writes to the log is there already.
+    pub recovers: Option<u32>,
     /// Threads that had the log's write lock.
     pub log_lockers: HashSet<u32>,
     /// There is the file on which waldio's connections have a lock while its log is in the embedded layout.
     pub has_embedded_lock: bool,
     /// Frames were written since the log was synced last.
     pub has_new_frames: bool,
+    /// Syncs of the log since it was written last.
+    pub log_syncs: u32,
+    /// Commits in it that may be repeated frames.
+    pub repeated: RepeatedFrames,
+    /// Descriptions of the database that a commit synced.
+    pub synced: HashSet<u32>,
+    /// The process that gave back the lock of a transaction without a journal and syncs, and how many commits more it may be: in
+    /// exclusive locking mode the close follows.
+    pub may_be_more: Option<(u32, u64)>,
     /// A sync of the log's frames, until it is known whether a checkpoint followed.
     pub log_sync: Option<u32>,
     /// One that may be a commit's which was over before.
@@ -142,8 +156,10 @@ impl DatabaseState {
         let is_outside =
             !(is_known || self.log_lockers.is_empty() || self.log_lockers.contains(&commit.thread));
         // Where heads of others are known, these bytes are no frames.
-        let is_no_frame = commit.is_of_log() && commit.frames.is_empty() && self.log.has_heads;
-        if is_no_frame {
+        let is_short = !commit.is_embedded && commit.log_bytes.count() < FRAME_BYTES_MIN;
+        let is_no_frame = commit.is_of_log() && commit.frames.is_empty() && (self.log.has_heads || is_short);
+        let is_unsynced = commit.has_no_journal() && !commit.is_synced;
+        if is_no_frame || (is_unsynced && self.is_cut_off(commit, not_told)) {
             return false;
         } else if has_no_end {
             not_told.ends += 1;
@@ -153,6 +169,35 @@ impl DatabaseState {
             not_told.outside_locks += 1;
         }
         !(has_no_end || is_redone || is_outside)
+    }
+
+    /// Of pages that were written without a journal, and that no sync followed. True where they are those of a commit whose process was gone
+    /// before its sync: the connection has synced each one before.
+    fn is_cut_off(&mut self, commit: &CommitUnderWay, not_told: &mut NotTold) -> bool {
+        let is_cut_off = !commit.is_unlocked && self.synced.contains(&commit.description);
+        let more = commit.page_writes - u64::from(!commit.is_redone && !is_cut_off);
+        match (commit.is_locked, commit.is_unlocked) {
+            (true, true) => self.may_be_more = Some((commit.process, more)),
+            (true, false) if is_cut_off => not_told.ends += 1,
+            // Without the lock it may also be that synchronous=off was set.
+            _ => not_told.not_shown += more,
+        }
+        is_cut_off
+    }
+
+    /// A process closes the database: how many commits more its last transaction may have been.
+    pub fn closed(&mut self, process: u32) -> u64 {
+        self.may_be_more.take_if(|(of, _)| *of == process).map_or(0, |(_, more)| more)
+    }
+
+    /// A checkpoint begins. A commit in a log syncs it, and so does the checkpoint: where there was one sync, and neither locks nor marks,
+    /// the frames before may have been rolled back.
+    pub fn checkpoints(&mut self) {
+        let is_unclear = self.log_syncs == 1;
+        let not_told = |commit: &&mut CommitUnderWay| !commit.is_locked && commit.frames.is_empty();
+        if let Some(commit) = self.under_way.as_mut().filter(not_told) {
+            commit.is_checkpointed |= is_unclear;
+        }
     }
 
     /// A description of its log is closed. True where that took a transaction away.
@@ -190,6 +235,9 @@ impl DatabaseState {
         if !may_write_back {
             self.writes_back.take_if(|thread| *thread == call.thread);
         }
+        if role == FileRole::Database && call.kind == CallKind::Lock && call.flags != UNLOCKED {
+            self.may_be_more = None;
+        }
         if role == FileRole::EmbeddedLock {
             self.has_embedded_lock = call.kind != CallKind::Unlink;
         }
@@ -198,7 +246,10 @@ impl DatabaseState {
     /// Whether a write without heads at its log's begin makes it one in the embedded layout. Under the write lock that lock tells it.
     /// Else it is one of whole blocks: a frame of SQLite's own layout ends in the second one, where pages are not smaller.
     pub fn begins_embedded(&self, write: &RecordedCall, page_bytes: u64) -> bool {
-        if self.under_way.as_ref().is_some_and(|commit| commit.is_locked) {
+        // In exclusive locking mode it has the database's lock, and none of the log's.
+        let has_log_lock =
+            |commit: &CommitUnderWay| commit.is_locked && self.log_lockers.contains(&commit.thread);
+        if self.under_way.as_ref().is_some_and(has_log_lock) {
             return self.log.is_embedded;
         }
         let may_be = self.has_embedded_lock || self.log.is_embedded || page_bytes == EMBEDDED_BLOCK_BYTES;

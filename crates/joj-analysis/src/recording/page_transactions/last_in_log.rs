@@ -21,6 +21,9 @@ pub struct LastInLog {
     pub commit: usize,
     /// Where its first frame is.
     pub begin: u64,
+    /// One past its last byte, and the description that wrote it.
+    pub end: u64,
+    description: u32,
     /// Pages of the database before, where something told them, and how many are known to have been there.
     pub pages_before: (Option<u32>, u32),
     /// Pages were written back to the database since.
@@ -33,7 +36,8 @@ pub struct LastInLog {
 enum LastEnding {
     /// Its end is that of a commit: a mark or a sync, and behind it the unlock where a lock bounds it.
     Commit,
-    /// Its process was gone before the unlock, and after the mark or the sync; or it was unlocked without both, as it is with NORMAL.
+    /// Its process was gone before the unlock, and after the mark or the sync; or it was unlocked without both, as it is with NORMAL. Or
+    /// there are no locks and no marks, and its only sync may be that of the checkpoint that followed.
     Unclear,
     /// Its process was gone before both.
     CutOff,
@@ -59,15 +63,28 @@ impl LastInLog {
         let ending = match (commit.is_locked, commit.is_unlocked, is_safe) {
             (true, false, false) => LastEnding::CutOff,
             (true, false, true) | (true, true, false) => LastEnding::Unclear,
+            (false, ..) if commit.is_checkpointed => LastEnding::Unclear,
             (false, ..) | (true, true, true) => LastEnding::Commit,
         };
         let begin = commit.frames.first().or_else(|| commit.log_bytes.first())?;
-        Some(Self { commit: place, begin, pages_before, is_checkpointed: false, ending })
+        let (end, description) = (commit.log_bytes.end()?, commit.description);
+        let is_checkpointed = commit.is_checkpointed;
+        Some(Self { commit: place, begin, end, description, pages_before, is_checkpointed, ending })
     }
 
     /// Whether the next transaction, whose first frame is at `first`, says that this was none.
     pub fn is_withdrawn_by(&self, first: u64) -> bool {
         self.begin == first
+    }
+
+    /// Whether a write from the log's begin to `end`, of this description, writes it over itself: a log is not begun anew before its
+    /// commits are in the database.
+    pub fn is_written_over(&self, description: u32, end: u64) -> bool {
+        let is_of_another = self.description != description;
+        self.ending == LastEnding::Commit
+            && !self.is_checkpointed
+            && is_of_another
+            && (self.begin + 1..=self.end).contains(&end)
     }
 
     /// What it is where nothing follows. `is_begun_anew`: the log is.

@@ -17,13 +17,15 @@ use crate::recording::page_transactions::database_files::PENDING_BYTE;
 
 const LOCK_READ: u32 = 0;
 const LOCK_WRITE: u32 = 1;
-const UNLOCKED: u32 = 2;
+pub const UNLOCKED: u32 = 2;
 /// The byte of a database whose lock a writer holds, and the first of those that readers hold (os_unix.c).
 const RESERVED_BYTE: u64 = PENDING_BYTE + 1;
 const SHARED_FIRST: u64 = PENDING_BYTE + 2;
 /// The byte of `-shm` whose lock a writer holds, and that of who checkpoints (wal.c).
 const LOG_WRITE_LOCK: u64 = 120;
 const CHECKPOINT_LOCK: u64 = 121;
+/// That of who reads a log whose index is lost.
+const RECOVERY_LOCK: u64 = 122;
 
 /// What a lock says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +62,11 @@ impl LockSense {
             _ => Self::Nothing,
         }
     }
+}
+
+/// Whether a lock on a wal-index is that of a recovery: true where it is taken, false where it is given back.
+pub fn recovers(call: &RecordedCall) -> Option<bool> {
+    has(call, RECOVERY_LOCK).then_some(call.flags == LOCK_WRITE)
 }
 
 fn has(call: &RecordedCall, byte: u64) -> bool {

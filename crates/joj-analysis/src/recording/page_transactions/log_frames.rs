@@ -10,9 +10,10 @@
 //! - *Written again.* SQLite gives a page that is in the log already its old frame, and computes the checksums behind it anew when it
 //!   commits. A rollback to a savepoint gives frames to other pages. So of each offset the last head counts, up to the mark.
 //! - *A mark twice.* Without powersafe overwrite SQLite repeats the last frame up to the end of a sector. That is told apart from the
-//!   next commit where a lock bounds the transaction.
+//!   next commit where a lock bounds the transaction. Else the result says how many commits may be such frames.
 //! - *Whole blocks.* waldio's direct writes begin at a block's begin, and so bring heads that are in the log already.
-//! - *Begun anew.* A write of the log's header takes all frames away.
+//! - *Begun anew.* A write of the log's header takes all frames away. Not so one that writes the log over itself, as waldio does when it opens
+//!   one whose index is lost.
 //! - *The embedded layout* of waldio has one block for the header and one for each frame, whose heads are not in the recording. The
 //!   header's block is also written before any frame, and by a last close, without a lock (docs/log_format.md).
 //! - *Zeros ahead of need.* waldio appends them (RWF_APPEND), and nobody appends frames.
@@ -27,6 +28,8 @@ use crate::recording::flags::RWF_APPEND;
 /// The header in front of a log's first frame, and of each frame (wal.c).
 pub const LOG_HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: u64 = 24;
+/// A frame of the smallest page.
+pub const FRAME_BYTES_MIN: u64 = FRAME_HEADER_BYTES + 512;
 
 /// A block of a log in waldio's embedded layout, and the size of pages that it needs.
 pub const EMBEDDED_BLOCK_BYTES: u64 = 4096;
@@ -168,6 +171,31 @@ impl CommittedFrames {
     }
 }
 
+/// Commits that may be repeated frames of the commit before, in exclusive locking mode: they have its page at the next place, and no sync
+/// lies between. What fills a sector is written right before a sync.
+#[derive(Debug, Default)]
+pub struct RepeatedFrames {
+    last: Option<RecordedFrame>,
+    count: u64,
+}
+
+impl RepeatedFrames {
+    /// A commit came to its mark.
+    pub fn marked(&mut self, mark: RecordedFrame, is_locked: bool, is_alone: bool, page_bytes: u64) {
+        let is_repeated = self.last.is_some_and(|last| {
+            let next = last.offset.saturating_add(FRAME_HEADER_BYTES + page_bytes);
+            (last.page, last.commit_pages, next) == (mark.page, mark.commit_pages, mark.offset)
+        });
+        self.count = if is_repeated && is_alone && !is_locked { self.count + 1 } else { 0 };
+        self.last = Some(mark);
+    }
+
+    /// The log is synced: how many they are.
+    pub fn synced(&mut self) -> u64 {
+        std::mem::take(self).count
+    }
+}
+
 /// Bytes of a file, each counted once however often it is written.
 #[derive(Debug, Default)]
 pub struct WrittenBytes {
@@ -194,6 +222,11 @@ impl WrittenBytes {
     /// The first one.
     pub fn first(&self) -> Option<u64> {
         self.ranges.first_key_value().map(|(begin, _)| *begin)
+    }
+
+    /// One past the last one.
+    pub fn end(&self) -> Option<u64> {
+        self.ranges.last_key_value().map(|(_, end)| *end)
     }
 
     /// True where nothing was written.

@@ -5,7 +5,7 @@
 //!
 //! outcome          what came of a replay, beside the recording
 //! plan             what a replay does for each commit: rows updated, rows inserted, page 1
-//! derive           from calls to commits
+//! derive           from calls to commits (logs: a log and its index)
 //! database_state   what is known of one database
 //! under_way        one commit of one database while its calls pass by
 //! attached         where commits begin and end, and those over several databases

@@ -46,6 +46,10 @@ pub struct NotTold {
     pub last_in_log: u64,
     /// They wrote a log whose heads are not in the recording, without the lock that others take for that.
     pub outside_locks: u64,
+    /// Writes of pages that may be commits of their own: they had neither a journal nor a sync, nor a lock each.
+    pub not_shown: u64,
+    /// Counted all the same: they may be frames that fill a sector.
+    pub repeated: u64,
     /// Counted all the same: nothing shows whether they were one commit with those before, with ATTACH.
     pub may_be_parts: u64,
 }
@@ -53,7 +57,7 @@ pub struct NotTold {
 impl NotTold {
     /// In sentences.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        let ends = "Transactions whose journal has no end in the recording, or whose frames no sync, are not counted as commits:";
+        let ends = "Transactions whose journal has no end in the recording, or whose frames or pages no sync, are not counted as commits:";
         let without = "Transactions without a journal that wrote a page twice, or cut it off, are not counted: a rollback does so, too:";
         let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
         let last = "Commits that may be none: no transaction followed in the log that would tell whether they were rolled back, or \
@@ -62,7 +66,18 @@ impl NotTold {
                      thread wrote several databases in one, with ATTACH. So there may be too many, by up to:";
         let outside = "Writes of a log without its lock, which other threads take, are not counted: waldio fills a log so, and in \
                        exclusive locking mode commits are so. So there may be too few, by up to:";
-        let counted = [(outside, self.outside_locks), (last, self.last_in_log), (parts, self.may_be_parts)];
+        let not_shown = "Pages were written without a journal, a sync and a lock for each commit (exclusive locking mode with \
+                         synchronous=off): no call shows where one commit ends and the next begins, and each write may be one. So \
+                         there may be too few, by up to:";
+        let repeated = "Commits of the same page without a sync between: without powersafe overwrite SQLite repeats a frame up to \
+                        the end of a sector. So there may be too many, by up to:";
+        let counted = [
+            (outside, self.outside_locks),
+            (last, self.last_in_log),
+            (parts, self.may_be_parts),
+            (not_shown, self.not_shown),
+            (repeated, self.repeated),
+        ];
         let all = [(ends, self.ends), (without, self.without_journal)].into_iter().chain(counted);
         all.filter_map(told)
     }

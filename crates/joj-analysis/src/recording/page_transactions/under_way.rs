@@ -46,6 +46,8 @@ pub struct CommitUnderWay {
     pub pages: BTreeSet<u32>,
     /// It wrote one of them, but page 1, more than once, or cut it off again.
     pub is_redone: bool,
+    /// Writes of pages to the database.
+    pub page_writes: u64,
     /// Frames of the log whose heads are known.
     pub frames: TransactionFrames,
     pub log_bytes: WrittenBytes,
@@ -58,6 +60,8 @@ pub struct CommitUnderWay {
     pub is_over: bool,
     /// The database or the log was synced after its last write.
     pub is_synced: bool,
+    /// A checkpoint followed the only sync of its log, which may have been its own.
+    pub is_checkpointed: bool,
     /// A lock bounds it.
     pub is_locked: bool,
     /// Where it begins and ends.

@@ -4,15 +4,28 @@ use crate::recording::call::RecordedCall;
 use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::database_state::DatabaseState;
 use crate::recording::page_transactions::derive::Deriver;
-use crate::recording::page_transactions::last_in_log::WithoutNext;
-use crate::recording::page_transactions::locks::LockSense;
+use crate::recording::page_transactions::last_in_log::{LastInLog, WithoutNext};
+use crate::recording::page_transactions::locks::{LockSense, recovers};
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, FrameBytes, RecordedFrame, TransactionFrames,
 };
 
+impl DatabaseState {
+    /// Whether a write of the log writes it over itself. waldio does so when it opens a log whose index is lost: its bytes become new ones
+    /// to the page cache. A recovery's lock tells it, or that the last commit is in no other place (exclusive locking mode).
+    fn writes_over(&self, write: &RecordedCall, offset: u64, bytes: FrameBytes) -> bool {
+        let last = self.last_in_log.as_ref().filter(|_| offset == 0 && !bytes.is_empty());
+        let is_over = |last: &LastInLog| last.is_written_over(write.description, bytes.end);
+        self.recovers == Some(write.process) || last.is_some_and(is_over)
+    }
+}
+
 impl Deriver<'_> {
     pub(super) fn log_lock(&mut self, call: &RecordedCall, role: FileRole, database: usize) {
         let sense = LockSense::of_log(call);
+        if let Some(begins) = recovers(call) {
+            self.databases[database].recovers = begins.then_some(call.process);
+        }
         let (at, outside) = self.place(call.thread);
         let state = &mut self.databases[database];
         if sense == LockSense::Begins {
@@ -50,7 +63,13 @@ impl Deriver<'_> {
         }
     }
 
-    pub(super) fn write_log(&mut self, call: &RecordedCall, offset: u64, database: usize, heads: &[RecordedFrame]) {
+    pub(super) fn write_log(
+        &mut self,
+        call: &RecordedCall,
+        offset: u64,
+        database: usize,
+        heads: &[RecordedFrame],
+    ) {
         self.written_bytes += call.moved_bytes();
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
@@ -61,6 +80,15 @@ impl Deriver<'_> {
             false => state.log.is_embedded,
         };
         let Some(bytes) = FrameBytes::of(call, offset, is_embedded) else { return };
+        if begins_anew
+            && state.under_way.as_ref().is_some_and(|commit| !commit.is_locked && commit.is_of_log())
+        {
+            self.end(database);
+        }
+        let state = &mut self.databases[database];
+        if state.writes_over(call, offset, bytes) {
+            return;
+        }
         state.has_frames |= !bytes.is_empty();
         if state.log_sync.take().is_some() {
             // Frames followed a sync, and no checkpoint lay between: it ended a commit.
@@ -71,6 +99,7 @@ impl Deriver<'_> {
         }
         state.late_sync = None;
         state.has_new_frames |= !bytes.is_empty();
+        state.log_syncs = 0;
         let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
@@ -115,9 +144,12 @@ impl Deriver<'_> {
             return;
         }
         (commit.pages_after, commit.is_over) = (Some(head.commit_pages), true);
-        let DatabaseState { under_way, log, .. } = &mut self.databases[database];
+        let page_bytes = self.page_bytes(database);
+        let DatabaseState { under_way, log, repeated, .. } = &mut self.databases[database];
         if let Some(commit) = under_way {
             log.take(&commit.frames);
+            let is_alone = commit.frames.first() == Some(head.offset);
+            repeated.marked(head, commit.is_locked, is_alone, page_bytes);
         }
     }
 }

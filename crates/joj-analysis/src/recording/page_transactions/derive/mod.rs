@@ -30,6 +30,12 @@ pub enum DeriveError {
     /// Nothing of SQLite's is in it.
     #[error("no commit of a SQLite database is in it: no call writes a database that has a journal or a log")]
     NoCommit,
+    /// Writes to databases that may be commits, and no commit.
+    #[error(
+        "no commit of a SQLite database can be told in it, and there may be up to {0}: with locking_mode=EXCLUSIVE, without a journal \
+         and syncs, no call shows where a commit ends; record the program with another journal_mode or with synchronous=FULL"
+    )]
+    NotShown(u64),
     /// A log whose commits nothing tells apart.
     #[error(
         "the commits in the log of {0} cannot be told apart: no sync ends them, and neither locks nor frame heads are in the \
@@ -116,7 +122,10 @@ impl Deriver<'_> {
                 let pages = pages.filter(|_| call.bytes.is_multiple_of(page_bytes));
                 self.databases[database].cut(call, pages);
             }
-            (FileRole::Database, CallKind::Close) => self.is_outside(call),
+            (FileRole::Database, CallKind::Close) => {
+                self.not_told.not_shown += self.databases[database].closed(call.process);
+                self.is_outside(call);
+            }
             (FileRole::Log, CallKind::Unlink) => self.none_in_log(false, database),
             (FileRole::Log, CallKind::Open | CallKind::Held) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Close | CallKind::Released)
@@ -252,6 +261,7 @@ impl Deriver<'_> {
             if let Some(last) = &mut state.last_in_log {
                 last.is_checkpointed = true;
             }
+            state.checkpoints();
             return;
         }
         let first = offset / page_bytes;
@@ -265,10 +275,13 @@ impl Deriver<'_> {
         let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let begins_again = !has_syncs && !commit.is_locked && first == 0 && commit.pages.contains(&1);
+            // Pages may have had another size before a VACUUM: the journal bounds it.
+            let begins_again = begins_again && commit.journal_extent.is_none();
             !(commit.is_over || commit.is_synced || begins_again)
         });
         commit.description = call.description;
         commit.take_pages(pages);
+        commit.page_writes += 1;
         commit.wrote(call);
         commit.bounds.wrote(at, call.thread, outside);
     }
@@ -333,8 +346,12 @@ impl Deriver<'_> {
         };
         let state = &mut self.databases[database];
         // One of the log's new header alone ends no commit, and with NORMAL there are such, too.
-        if role == FileRole::Log && std::mem::take(&mut state.has_new_frames) {
-            state.log_sync = Some(call.thread);
+        if role == FileRole::Log {
+            if std::mem::take(&mut state.has_new_frames) {
+                state.log_sync = Some(call.thread);
+            }
+            state.log_syncs += 1;
+            self.not_told.repeated += state.repeated.synced();
         }
         let is_checkpoint = role == FileRole::Database && state.open_logs > 0;
         match state
@@ -345,6 +362,9 @@ impl Deriver<'_> {
             Some(commit) if !(is_checkpoint || (role == FileRole::Log && commit.is_synced)) => {
                 commit.syncs.count(call.kind);
                 commit.is_synced |= matches!(role, FileRole::Database | FileRole::Log) && commit.has_pages();
+                if role == FileRole::Database && commit.has_pages() {
+                    state.synced.insert(call.description);
+                }
                 commit.reach(call);
             }
             // With group commit a log's sync comes when the write lock is given back.
@@ -379,7 +399,10 @@ impl Deriver<'_> {
         let found = found.filter(|(commit, _)| !commit.parts.is_empty());
         let joined = join(found.collect());
         if joined.commits.is_empty() {
-            return Err(DeriveError::NoCommit);
+            return Err(match self.not_told.not_shown {
+                0 => DeriveError::NoCommit,
+                writes => DeriveError::NotShown(writes),
+            });
         }
         self.not_told.may_be_parts = joined.may_be_parts;
         let mut commits = joined.commits;

@@ -37,6 +37,14 @@ impl Made {
         })
     }
 
+    /// A frame with a mark, with or without its row.
+    fn frame_of(&mut self, description: u32, index: u64, has_head: bool) -> &mut Self {
+        match has_head {
+            true => self.frame(description, index, 5, 9),
+            false => self.write(description, 32 + index * (PAGE + 24), PAGE + 24),
+        }
+    }
+
     /// One write that brings frames, from `offset` on.
     fn frames_at_once(&mut self, description: u32, offset: u64, heads: Heads) -> &mut Self {
         let end = 32 + (heads[heads.len() - 1].0 + 1) * (PAGE + 24);
@@ -195,7 +203,10 @@ fn heads_of_a_block_that_is_written_again_are_no_frames() {
             // Begun anew.
             (0, &[(0, 5, 9)]),
         ];
-        for (offset, heads) in blocks {
+        for (place, (offset, heads)) in blocks.into_iter().enumerate() {
+            if place == 3 {
+                made.pages(1, &[5]).sync(1);
+            }
             if is_locked {
                 made.lock(3, 120, 1, 1);
             }
@@ -271,4 +282,43 @@ fn the_embedded_layouts_own_files_tell_it_where_the_size_of_pages_does_not() {
     let found = made.derived();
     assert_eq!((frames(&found), &found.notes[..]), (vec![(vec![], 2)], &[][..]));
     assert_eq!(found.databases.len(), 1);
+}
+
+/// waldio writes a log whose index is lost over itself, before anybody reads it. Heads are the same as before.
+#[test]
+fn a_log_that_is_written_over_itself_has_no_new_commit() {
+    for (is_locked, has_heads) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+        let written = |made: &mut Made, description| {
+            match has_heads {
+                true => made.frames_at_once(description, 0, &[(0, 5, 9)]),
+                false => made.write(description, 0, 32 + PAGE + 24),
+            };
+            made.sync(description);
+        };
+        for lock in [1, 2] {
+            if is_locked {
+                made.lock(3, 120, 1, lock);
+            }
+            if lock == 1 {
+                written(&mut made, 2);
+            }
+        }
+        made.open(4, "/d/a.db-wal");
+        if is_locked {
+            made.lock(3, 120, 1, 1).lock(3, 121, 2, 1);
+        }
+        written(&mut made, 4);
+        if is_locked {
+            made.lock(3, 121, 2, 2).lock(3, 120, 1, 2).lock(3, 120, 1, 1);
+        }
+        made.frame_of(4, 1, has_heads).sync(4);
+        if is_locked {
+            made.lock(3, 120, 1, 2);
+        }
+        let found = made.derived();
+        assert_eq!(found.commits.len(), 2, "locked: {is_locked}, heads: {has_heads}");
+        assert!(found.notes.is_empty(), "{:?}", found.notes);
+    }
 }

@@ -5,11 +5,13 @@
 //! attached   commits over several databases
 //! logs       frames of a log
 //! rollbacks  what is none of a commit
+//! told       what the result says of commits that are not told
 //! ```
 
 mod attached;
 mod logs;
 mod rollbacks;
+mod told;
 
 use super::derive::{DeriveError, derive};
 use super::outcome::FrameInterval;

@@ -107,7 +107,7 @@ fn a_hot_journal_is_rolled_back_by_the_next_process() {
         let found = made.derived();
         assert_eq!(told(&found), [(vec![1, 5], 8, 8, RecordedMode::Delete)], "read: {is_read}");
         // Nothing shows here how the first one went on.
-        let unknown = "Transactions whose journal has no end in the recording, or whose frames no sync, are not counted as commits: 1";
+        let unknown = "Transactions whose journal has no end in the recording, or whose frames or pages no sync, are not counted as commits: 1";
         assert_eq!(found.notes, if is_read { vec![] } else { vec![unknown.to_owned()] });
     }
 }
