@@ -51,7 +51,13 @@ impl NameLock {
                 return Err(error.into());
             }
         }
-        Ok(leads_to(&path, &file).then_some(NameLock { path, _file: file }))
+        Ok(Self::held(path, file))
+    }
+
+    /// The lock of the name where the locked file is still there; else it is another joj's, and stays.
+    fn held(path: PathBuf, file: File) -> Option<NameLock> {
+        // Made only then: a value that is dropped removes the file at its name.
+        leads_to(&path, &file).then(|| NameLock { path, _file: file })
     }
 }
 
@@ -112,7 +118,7 @@ fn remove_if_left(directory: &Path, lock: File) {
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return;
     }
-    // Meanwhile somebody else may have removed both, and a joj with the same process number made them anew.
+    // Before that another joj may have removed both, and one with the same process number made them anew.
     if !leads_to(&path, &lock) {
         return;
     }
@@ -215,6 +221,19 @@ mod tests {
         // The lock on the old inode can be had, as nobody holds it.
         remove_if_left(&directory, old);
         assert!(directory.exists() && path(&directory).exists());
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn who_locked_a_name_too_late_leaves_the_lock_of_its_new_owner() {
+        let place = place("late");
+        let directory = place.join("joj-lab-1-0");
+        fs::write(path(&directory), "").unwrap();
+        let old = File::open(path(&directory)).unwrap();
+        fs::remove_file(path(&directory)).unwrap();
+        let _new = NameLock::take(&directory).unwrap().unwrap();
+        assert!(NameLock::held(path(&directory), old).is_none());
+        assert!(path(&directory).exists());
         fs::remove_dir_all(&place).unwrap();
     }
 
