@@ -76,7 +76,7 @@ pub enum Evidence {
 pub struct Request {
     /// When it went to the driver.
     pub issued_ns: u64,
-    /// When the device was done; `None` if the trace ended before, or nobody told.
+    /// When the device was done; `None` if the trace ended before, or has no event of it.
     pub completed_ns: Option<u64>,
     pub disk: DeviceNumber,
     /// First sector on the whole disk.
@@ -96,7 +96,7 @@ pub struct Request {
     pub unissued: bool,
     /// The trace ended before it was issued: it is in no count of what the disk did.
     pub under_way: bool,
-    /// It is complete, as a call that waited for it returned; nobody told when.
+    /// It is complete, as a call that waited for it returned. The trace has no event of that.
     pub untold: bool,
 }
 

@@ -44,10 +44,10 @@ impl Attributor {
         self.emit(&request, texts, sink);
     }
 
-    /// A thread's call is over, and all that it waited for is complete, whether or not somebody told. A kernel may leave the programs of a
-    /// tracepoint out for a while, without a word.
+    /// A thread's call is over. What it waited for is complete, though the capture has not seen it: Linux may leave the programs of a
+    /// tracepoint out for a while, and counts no miss (docs/tracing.md).
     pub(super) fn call_ends(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        let Some(sync) = self.causes.syncs.of_thread(event.thread) else { return };
+        let Some(sync) = self.causes.syncs.awaiting(event.thread) else { return };
         if event.detail != 0 || !sync.file.is_some() || texts.get(sync.call) == WAITS_FOR_NOTHING {
             return;
         }

@@ -209,6 +209,11 @@ impl Syncs {
         self.in_thread(thread).map(|open| &open.sync)
     }
 
+    /// The call that a thread is in, where something is on the way for it.
+    pub fn awaiting(&self, thread: u32) -> Option<&Sync> {
+        self.in_thread(thread).filter(|open| open.owed > 0).map(|open| &open.sync)
+    }
+
     /// The calls on a filesystem that had begun at a time.
     fn begun(&self, filesystem: DeviceNumber, by_ns: u64) -> impl Iterator<Item = &OpenSync> {
         self.open.iter().filter(move |open| open.is_on(filesystem) && open.sync.begun_ns <= by_ns)
