@@ -42,15 +42,8 @@ const BEGIN_NS: u64 = 5_000_000;
 /// So long a creation waits for its name. Files without one (O_TMPFILE) wait in vain.
 const CREATION_NS: u64 = 1_000_000_000;
 
-const NAMES_LOST: &str = "more files were made and removed between two polls than the kernel remembers (fanotify's queue): \
-    some have no name";
-
 const CALLS_UNKNOWN: &str = "no record names the file of sync_file_range and syncfs, and some descriptors were closed before joj \
     could look: where disks were chosen those calls are left out, as they may be for another one";
-
-const SUBVOLUMES: &str = "Btrfs: no record says in which subvolume a file is that is locked or written past the page cache, and it was \
-    not to be found out for some that have the same inode number: their locks are left out, and with them their commits \
-    (`--backend bpf` tells them apart)";
 
 /// A capture under way; dropping it ends it.
 #[derive(Debug)]
@@ -311,9 +304,7 @@ impl TracefsCapture {
         for (event, name) in self.files.overdue(until_ns.saturating_sub(SETTLE_NS)) {
             self.sorter.push(Event { name: kept(&name, texts), ..event }, &mut |_| {});
         }
-        let (lost, confused) = (self.files.has_lost_names(), self.files.subvolumes.has_confused());
-        let limits = [lost.then_some(NAMES_LOST), confused.then_some(SUBVOLUMES)];
-        limits.into_iter().flatten().for_each(|limit| self.note_limit(limit));
+        self.files.limits().for_each(|limit| self.note_limit(limit));
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS).min(awaited_ns.saturating_sub(1)), sink);
     }
 

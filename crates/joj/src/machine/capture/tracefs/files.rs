@@ -35,6 +35,16 @@ use crate::machine::files::mounts::{self, Mount};
 /// A file of none of the filesystems that are captured.
 pub const ELSEWHERE: FileKey = FileKey { device: DeviceNumber(u32::MAX), inode: 1, generation: 0 };
 
+const NAMES_LOST: &str = "more files were made and removed between two polls than the kernel remembers (fanotify's queue): \
+    some have no name";
+
+const SUBVOLUMES: &str = "Btrfs: no record says in which subvolume a file is that is locked or written past the page cache, and it was \
+    not to be found out for some that have the same inode number: their locks are left out, and with them their commits \
+    (`--backend bpf` tells them apart)";
+
+const CALLS_OF_ENDED: &str = "no record names the file of some sync calls, and their processes had ended before joj could look: each \
+    counts for the file that its descriptor led to when joj looked last";
+
 /// A file, or what is in a directory.
 pub fn with_entries(path: &Path) -> Vec<PathBuf> {
     match fs::read_dir(path) {
@@ -74,6 +84,8 @@ pub struct Files {
     ended: FxHashMap<(DeviceNumber, u64), u32>,
     /// Which file a descriptor of a process led to when it was last asked for.
     asked: FxHashMap<(u32, u32), FileKey>,
+    /// That was the answer for a process that has ended.
+    has_answered_for_ended: bool,
 }
 
 impl Files {
@@ -233,7 +245,9 @@ impl Files {
         // A thread that has ended has no descriptors, its process has; of a zombie the link cannot be read.
         let has_any = |holder: &u32| fs::read_link(format!("/proc/{holder}/cwd")).is_ok();
         let Some(holder) = [thread, process].into_iter().find(has_any) else {
-            return self.asked.get(&(process, descriptor)).copied().unwrap_or(FileKey::NONE);
+            let before = self.asked.get(&(process, descriptor)).copied();
+            self.has_answered_for_ended |= before.is_some();
+            return before.unwrap_or(FileKey::NONE);
         };
         let path = PathBuf::from(format!("/proc/{holder}/fd/{descriptor}"));
         let Some((key, known)) = self.at(&path, holder) else {
@@ -251,6 +265,16 @@ impl Files {
         let file = FileKey { generation: self.known.entry(place).or_default().generation, ..key };
         self.asked.insert((process, descriptor), file);
         file
+    }
+
+    /// What is not known, or not for sure, a sentence each.
+    pub fn limits(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let all = [
+            (self.has_lost_names, NAMES_LOST),
+            (self.subvolumes.has_confused(), SUBVOLUMES),
+            (self.has_answered_for_ended, CALLS_OF_ENDED),
+        ];
+        all.into_iter().filter_map(|(is_so, limit)| is_so.then_some(limit))
     }
 
     /// Learns a file by its path. Its name, where it has blocks: no record may ever name it, as when sync(2) writes them. And

@@ -255,11 +255,6 @@ impl Files {
         }
     }
 
-    /// True once the kernel threw away what the watch would have seen.
-    pub fn has_lost_names(&self) -> bool {
-        self.has_lost_names
-    }
-
     /// A thread's call that returned at this time has changed names: the events for it, where no record reports it, and their names.
     pub fn names_changed(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<(Event, String)> {
         let of_calls = self.changes.of_call(thread, kind, time_ns);
