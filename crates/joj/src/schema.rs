@@ -86,7 +86,7 @@ const WRITTEN_FORMATS: &[WrittenFormat] = &[
         Some(mobibench::FORMAT),
         mobibench::VERSION,
     ),
-    written::<TraceDocument>("trace", &["joj trace"], None, summary::SUMMARY_VERSION),
+    written::<TraceDocument<'_>>("trace", &["joj trace"], None, summary::SUMMARY_VERSION),
     written::<ReplayOutcome>("replay", &["joj replay"], None, REPLAY_VERSION),
     written::<TransactionsOutcome>("replay-as", &["joj replay --as MODE"], None, TRANSACTIONS_VERSION),
     written::<lab_replay::ReplayLabResult>(

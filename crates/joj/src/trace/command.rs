@@ -102,7 +102,7 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
         trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts)
     });
     let drawn = options.picture.as_deref().map_or(Ok(()), |path| picture(path, findings));
-    let document = document(findings, texts, options.steps.is_some());
+    let document = options.json.as_ref().map(|_| document(findings, texts, options.steps.is_some()));
     let steps = || {
         let is_told = options.steps.is_some();
         is_told.then(|| trace_steps::transactions(&findings.transactions, texts, &findings.summary.header))
@@ -132,10 +132,10 @@ fn picture(path: &Path, findings: &Findings) -> Result<(), TraceError> {
 }
 
 /// The summary, with what each transaction cost where steps are wanted.
-fn document(findings: &Findings, texts: &Texts, steps: bool) -> TraceDocument {
+fn document<'a>(findings: &'a Findings, texts: &Texts, steps: bool) -> TraceDocument<'a> {
     let row = |transaction| TransactionRow::of(transaction, texts);
     TraceDocument {
-        summary: findings.summary.clone(),
+        summary: &findings.summary,
         transactions: steps.then(|| findings.transactions.iter().map(row).collect()),
     }
 }

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 /// A trace in numbers (docs/trace_summary_format.md).
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
-pub struct TraceDocument {
+pub struct TraceDocument<'a> {
     /// The summary, whose fields stand beside `transactions`.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: &'a Summary,
     /// What each transaction cost; absent without `--steps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<Vec<TransactionRow>>,
