@@ -1,7 +1,9 @@
 //! A filesystem in a file for one test, and SQLite's transactions on it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Python's SQLite: autocommit INSERTs of 100 bytes with synchronous=FULL, and no clean close.
@@ -208,14 +210,22 @@ pub fn or_skip(volume: Result<Volume, String>) -> Option<Volume> {
 
 /// True where this way of capturing is there; else a line says why the test is skipped.
 pub fn has_backend(backend: &str) -> bool {
+    // Each look loads what a capture loads, two seconds of a processor with eBPF.
+    static KNOWN: Mutex<BTreeMap<String, Result<(), String>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let captures = known.entry(backend.to_owned()).or_insert_with(|| can_capture(backend));
+    if let Err(why) = captures {
+        println!("skipped: cannot capture with {backend}: {why}");
+    }
+    captures.is_ok()
+}
+
+fn can_capture(backend: &str) -> Result<(), String> {
     let output = Command::new(env!("CARGO_BIN_EXE_joj"))
         .args(["trace", "--backend", backend, "--json", "-", "--", "true"])
         .output()
         .expect("joj");
+    let said = said(&output.stderr);
     // On an idle machine there is nothing to capture.
-    let captures = output.status.success() || said(&output.stderr).contains("nothing was captured");
-    if !captures {
-        println!("skipped: cannot capture with {backend}: {}", said(&output.stderr));
-    }
-    captures
+    if output.status.success() || said.contains("nothing was captured") { Ok(()) } else { Err(said) }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
 
-use crate::machine::capture::bpf::settings::{ENDS, Settings};
+use crate::machine::capture::bpf::settings::{CompletionRoutines, ENDS, Settings};
 use crate::machine::capture::error::BpfError;
 use crate::machine::capture::selection::Selection;
 
@@ -51,9 +51,11 @@ impl Attached {
             return Err(BpfError::NotBuilt(reason));
         }
         let mut kernel = Described::read()?;
+        let _alone = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+        kernel.leave_out_refused_ends(selection);
         let (settings, object, links) = loop {
-            let settings = Settings::new(selection, kernel.can_cast, kernel.sync_ends());
-            let Refused { program, reason } = match load(&settings, &kernel, selection) {
+            let settings = kernel.settings(selection);
+            let Refused { program, reason } = match attach(&settings, &kernel.programs, selection) {
                 Ok((object, links)) => break (settings, object, links),
                 Err(refused) => refused,
             };
@@ -65,7 +67,6 @@ impl Attached {
                 let what = format!("this kernel refuses the eBPF program for {program}");
                 kernel.notes.push(format!("{what}: its events are missing"));
             }
-            COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
         };
         let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
         notes.append(&mut kernel.notes);
@@ -169,19 +170,26 @@ impl From<BpfError> for Refused {
     }
 }
 
-/// Loads and attaches what `kernel` has.
-fn load(
-    settings: &Settings,
-    kernel: &Described,
-    selection: &Selection,
-) -> Result<(Object, Vec<Link>), Refused> {
-    let _alone = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+/// Loads these programs, with [`LOADING`] locked.
+fn load(settings: &Settings, programs: &HashSet<String>) -> Result<Object, Refused> {
     COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    let object = open(settings, kernel)?.load().map_err(|error| {
+    open(settings, programs)?.load().map_err(|error| {
         let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let program = refused_program(&complaints).unwrap_or_default().to_owned();
         Refused { program, reason: refusal("load the eBPF programs", &error) }
-    })?;
+    })
+}
+
+/// Loads and attaches these programs, among them those that are needed.
+fn attach(
+    settings: &Settings,
+    programs: &HashSet<String>,
+    selection: &Selection,
+) -> Result<(Object, Vec<Link>), Refused> {
+    if let Some(name) = NEEDED.into_iter().find(|name| !programs.contains(*name)) {
+        return Err(BpfError::NoTracepoint(name.to_owned()).into());
+    }
+    let object = load(settings, programs)?;
     let wanted = map(&object, "devices")?;
     for device in &selection.devices {
         let result = wanted.update(&device.0.to_ne_bytes(), &[1], MapFlags::ANY);
@@ -203,21 +211,17 @@ fn own_name(program: &str) -> &str {
     program.strip_prefix("on_").unwrap_or(program)
 }
 
-fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, BpfError> {
+fn open(settings: &Settings, programs: &HashSet<String>) -> Result<OpenObject, BpfError> {
     let mut open = open_with(&OBJECT.0, (".rodata.settings", &settings.bytes))?;
     for mut program in open.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let name = own_name(&name);
-        let is_there = kernel.programs.contains(name);
-        if !is_there && NEEDED.contains(&name) {
-            return Err(BpfError::NoTracepoint(name.to_owned()));
-        }
-        program.set_autoload(is_there);
+        let is_wanted = programs.contains(own_name(&program.name().to_string_lossy()));
+        program.set_autoload(is_wanted);
     }
     Ok(open)
 }
 
 /// What kernel and modules describe to eBPF.
+#[derive(Default)]
 struct Described {
     /// Programs that can be attached: names of tracepoints, and [`END_OF`] with names of functions.
     programs: HashSet<String>,
@@ -227,13 +231,13 @@ struct Described {
     can_cast: bool,
     /// How a file of overlayfs leads to the one below.
     knows_overlay: bool,
+    routines: CompletionRoutines,
 }
 
 impl Described {
     fn read() -> Result<Self, BpfError> {
         let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| BpfError::NoTypes)?;
-        let mut described =
-            Self { programs: HashSet::new(), notes: Vec::new(), can_cast: false, knows_overlay: false };
+        let mut described = Self { routines: CompletionRoutines::of_this_kernel(), ..Self::default() };
         for entry in directory.flatten() {
             let bytes = fs::read(entry.path()).unwrap_or_default();
             for text in bytes.split(|byte| *byte == 0) {
@@ -248,6 +252,23 @@ impl Described {
             }
         }
         Ok(described)
+    }
+
+    fn settings(&self, selection: &Selection) -> Settings {
+        Settings::new(selection, &self.routines, self.can_cast, self.sync_ends())
+    }
+
+    /// Takes away the programs on functions that the kernel refuses. Some kernels refuse all of them, and each refusal among the other
+    /// programs costs a load of those before it.
+    fn leave_out_refused_ends(&mut self, selection: &Selection) {
+        loop {
+            let ends: HashSet<String> =
+                self.programs.iter().filter(|name| name.starts_with(END_OF)).cloned().collect();
+            let Err(Refused { program, .. }) = load(&self.settings(selection), &ends) else { return };
+            if ends.is_empty() || !self.programs.remove(&program) {
+                return;
+            }
+        }
     }
 
     /// Where the end of a sync is seen.
@@ -357,7 +378,7 @@ mod tests {
         let kinds = ["xfs", "btrfs"].map(str::to_owned);
         let programs = ["xfs_file_fsync", "xfs_dir_fsync", "btrfs_sync_file", "end_of_btrfs_sync_file"];
         let programs = programs.map(str::to_owned).into();
-        let mut kernel = Described { programs, notes: Vec::new(), can_cast: true, knows_overlay: false };
+        let mut kernel = Described { programs, can_cast: true, ..Described::default() };
         assert_eq!(kernel.sync_ends(), [false, false, true]);
         let note = kernel.without_ends(&kinds).expect("XFS shows no end");
         assert_eq!(kernel.without_overlay("/dev/a / xfs rw 0 0\n"), None, "nobody uses one there");

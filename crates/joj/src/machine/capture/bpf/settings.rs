@@ -27,6 +27,10 @@ const COMPLETION_ROUTINES: [&str; 7] = [
 const ADDRESS_DIGITS: usize = 16;
 const NAME_AT: usize = ADDRESS_DIGITS + 3;
 
+/// Where they are; 0 for what the kernel has not or does not show.
+#[derive(Debug, Default)]
+pub struct CompletionRoutines([u64; COMPLETION_ROUTINES.len()]);
+
 /// The struct, and what is amiss with it.
 pub struct Settings {
     /// The struct's bytes, as the programs' object has them.
@@ -37,11 +41,15 @@ pub struct Settings {
 
 impl Settings {
     /// `can_cast`: the kernel has the function `bpf_rdonly_cast`. `ends`: where the end of a sync is seen.
-    pub fn new(selection: &Selection, can_cast: bool, ends: [bool; ENDS]) -> Self {
+    pub fn new(
+        selection: &Selection,
+        routines: &CompletionRoutines,
+        can_cast: bool,
+        ends: [bool; ENDS],
+    ) -> Self {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend((rustix::param::page_size() as u64).to_ne_bytes());
-        let addresses = addresses();
-        for address in addresses {
+        for address in routines.0 {
             bytes.extend(address.to_ne_bytes());
         }
         bytes.push(u8::from(!selection.devices.is_empty()));
@@ -52,7 +60,7 @@ impl Settings {
         let (own, compat) = bytes[CALLS_AT..].split_at_mut(COMPAT_CALLS_AT - CALLS_AT);
         calls::fill(own, compat);
         // The block layer itself has the second of them: every kernel does.
-        let note = (addresses[1] == 0).then_some(
+        let note = (routines.0[1] == 0).then_some(
             "/proc/kallsyms shows no addresses, so direct I/O has no file, and journal blocks and XFS's buffers no content: \
              run joj as root or grant it cap_syslog, and `sysctl kernel.kptr_restrict=1` where that is 2",
         );
@@ -60,18 +68,20 @@ impl Settings {
     }
 }
 
-/// Where the routines are; 0 for what the kernel has not or does not show.
-fn addresses() -> [u64; COMPLETION_ROUTINES.len()] {
-    let mut found = [0; COMPLETION_ROUTINES.len()];
-    let Ok(file) = File::open("/proc/kallsyms") else { return found };
-    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
-    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        if let Some((address, index)) = routine(&line) {
-            found[index] = address;
+impl CompletionRoutines {
+    /// Looks for them in /proc/kallsyms.
+    pub fn of_this_kernel() -> Self {
+        let mut found = Self::default();
+        let Ok(file) = File::open("/proc/kallsyms") else { return found };
+        let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+        while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            if let Some((address, index)) = routine(&line) {
+                found.0[index] = address;
+            }
+            line.clear();
         }
-        line.clear();
+        found
     }
-    found
 }
 
 /// `ffffffff81765d30 T iomap_dio_bio_end_io [iomap]`: the address, and which routine it is. There are more than 100,000 of these lines, so a
@@ -104,7 +114,8 @@ mod tests {
     #[test]
     fn the_struct_has_its_length_and_fields_their_places() {
         let selection = Selection { log_contents: true, ..Selection::default() };
-        let bytes = Settings::new(&selection, false, [true, false, true]).bytes;
+        let bytes =
+            Settings::new(&selection, &CompletionRoutines::default(), false, [true, false, true]).bytes;
         assert_eq!((bytes.len(), &bytes[CALLS_AT - 8..CALLS_AT - 2]), (BYTES, &[0, 1, 0, 1, 0, 1][..]));
         let fsync = usize::try_from(libc::SYS_fsync).expect("small");
         assert_eq!(calls::name(bytes[CALLS_AT + fsync]), "fsync");
