@@ -141,6 +141,8 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
             "wal,waldio",
             "--waldio-option",
             "persist=flush",
+            "--builds",
+            "bundled",
             "--waldio",
             extension.to_str().unwrap(),
         ],
