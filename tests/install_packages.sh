@@ -16,6 +16,7 @@ test_packages=(
     libsqlite3-dev            # to build cksumvfs from there
     libsqlcipher0             # an SQLCipher, if one that is too old
     fio                       # load beneath a trace
+    apache2-utils             # ab, the load of a Django site (`make soak`)
     e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools # file systems in image files
     fuse3 bindfs util-linux strace                        # and in user space; looking at system calls
 )

@@ -171,6 +171,8 @@ soak)
     suite archives packages/system/test_archives.py soak
     suite clients tests/clients/run.sh soak
     suite frameworks packages/python/test_frameworks.py
+    suite django tests/applications/django_requests.py --quick
+    suite kine tests/applications/kine_puts.py --quick
     suite fuzz tests/fuzz.sh
     prepared
     suite tcl tests/tcl/run.py soak
