@@ -173,6 +173,7 @@ soak)
     suite frameworks packages/python/test_frameworks.py
     suite django tests/applications/django_requests.py --quick
     suite kine tests/applications/kine_puts.py --quick
+    suite recorder tests/applications/recorder_events.py --quick --joj "$CARGO_TARGET_DIR/soak/joj"
     suite fuzz tests/fuzz.sh
     prepared
     suite tcl tests/tcl/run.py soak

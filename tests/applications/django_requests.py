@@ -77,7 +77,7 @@ class Django:
         measuring.run([*pip, "--no-index", "--force-reinstall", wheel.strip()], "the wheel cannot be installed")
 
     def versions(self):
-        ask = "import sqlite3, sys, django, gunicorn; print(sys.version.split()[0], sqlite3.sqlite_version, django.__version__, gunicorn.__version__)"
+        ask = "import sqlite3, sys, django as d, gunicorn as g; print(sys.version.split()[0], sqlite3.sqlite_version, d.__version__, g.__version__)"
         told = measuring.run([self.python, "-c", ask], "no versions").split()
         banner = measuring.run(["ab", "-V"], "no ab").splitlines()[0]
         return dict(zip(["python", "sqlite", "django", "gunicorn"], told)) | {"ab": banner}

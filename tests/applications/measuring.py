@@ -34,7 +34,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SIDES = ["stock FULL", "stock NORMAL", "waldio full", "waldio bounded"]
-IMAGE_BYTES = 3 << 30
+IMAGE_BYTES = 1 << 30
 STOP_SECONDS = 60
 #: Of the processors; measured while nothing of ours runs.
 BUSY_SHARE_MAX = 0.15
@@ -59,7 +59,8 @@ def options(description, shapes):
     parser.add_argument("--image", choices=["ext4", "xfs"], help="on such a filesystem in an image file in DIRECTORY (as root)")
     library = os.environ.get("WALDIO_LIBRARY", TARGET / "release/libwaldio.so")
     parser.add_argument("--library", type=pathlib.Path, default=library, help="libwaldio.so (default: the release build)")
-    parser.add_argument("--joj", type=pathlib.Path, default=TARGET / "release/joj", help="what counts flushes, as root, in a round of its own")
+    joj = TARGET / "release/joj"
+    parser.add_argument("--joj", type=pathlib.Path, default=joj, help="counts flushes, as root, in a round of its own (default: release)")
     parser.add_argument("--json", type=pathlib.Path, help="all figures as JSON; compressed if the name ends with .gz")
     parser.add_argument("--load-max", type=float, default=1.5, help="measure nothing above this load average (default: 1.5)")
     parser.add_argument("--load-wait", type=float, default=240, metavar="SECONDS", help="how long to wait for it (default: 240)")
@@ -211,6 +212,11 @@ def machine(directory):
     )
     filesystem = json.loads(mount.stdout)["filesystems"][0] if mount.returncode == 0 else None
     device = pathlib.Path("/sys/dev/block") / "{}:{}".format(os.major(os.stat(directory).st_dev), os.minor(os.stat(directory).st_dev))
+    journals = pathlib.Path("/proc/fs/jbd2")
+    if filesystem and filesystem["fstype"] == "ext4" and journals.exists():
+        name = os.path.basename(os.path.realpath(filesystem["source"]))
+        filesystem["journal"] = any(entry.name.split("-")[0] == name for entry in journals.iterdir())
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     with open("/proc/cpuinfo") as cpuinfo:
         models = {line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name")}
     return {
@@ -218,9 +224,9 @@ def machine(directory):
         "processors": os.cpu_count(),
         "processor": sorted(models),
         "filesystem": filesystem,
-        "device": {name: (device / f"queue/{name}").read_text().strip() for name in ("write_cache", "fua") if (device / f"queue/{name}").exists()},
+        "device": {file.name: file.read_text().strip() for file in (device / "queue/write_cache", device / "queue/fua") if file.exists()},
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "commit": subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False).stdout.strip(),
+        "commit": commit.stdout.strip(),
     }
 
 
@@ -357,6 +363,9 @@ def measure(application, options):
     told |= {"counted": list(filter(None, counts)), "kills": list(filter(None, kills)), "failures": judge.failures}
     write_json(options, {"version": 1, "command": sys.argv[1:], **told})
     show(told, application)
+    busy = sum(row["busy_before"] > BUSY_SHARE_MAX for row in rounds)
+    if busy and not options.quick:
+        print(f"{busy} of {len(rounds)} rounds began while others used the processors: run it again on an idle machine")
     return judge.count()
 
 
@@ -381,6 +390,3 @@ def show(told, application):
         print(f"| {row['shape']} | {row['side']} | {' | '.join(cells)} |")
     for row in told["kills"]:
         print(f"killed, {row['side']}: all {row['acknowledged']} that were answered are there")
-    busy = sum(row["busy_before"] > BUSY_SHARE_MAX for row in told["rounds"])
-    if busy:
-        print(f"{busy} of {len(told['rounds'])} rounds began while others used the processors: run it again on an idle machine")
