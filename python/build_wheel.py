@@ -6,24 +6,19 @@
 Two builds give the same bytes. Only the standard library.
 """
 
-import base64
-import hashlib
 import pathlib
 import re
 import sys
 import tomllib
-import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
-#: The oldest time that a zip file can hold.
-TIME = (1980, 1, 1, 0, 0, 0)
+sys.path.append(str(HERE.parent / "packages"))
+import wheel_file  # noqa: E402
 
 
 def version() -> str:
     """That of joj, which must be that of the package."""
-    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
-    of_joj = re.search(r'^version = "(.*)"', manifest, re.MULTILINE).group(1)
+    of_joj = wheel_file.version()
     of_package = re.search(r'^VERSION = "(.*)"', (HERE / "joj/version.py").read_text(encoding="utf-8"), re.MULTILINE)
     if of_package.group(1) != of_joj:
         sys.exit(f"python/joj/version.py says {of_package.group(1)}, and Cargo.toml {of_joj}: make them equal")
@@ -58,31 +53,16 @@ def contents(number: str) -> tuple[str, dict[str, bytes]]:
     for path in sorted((HERE / "joj").iterdir()):
         if path.suffix == ".py" or path.name == "py.typed":
             files[f"joj/{path.name}"] = path.read_bytes()
-    for name in ("LICENSE-APACHE", "LICENSE-MIT"):
-        files[f"{info}/licenses/{name}"] = (ROOT / name).read_bytes()
+    files |= wheel_file.licences(info)
     files[f"{info}/METADATA"] = metadata(number)
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: build_wheel.py\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     return info, files
 
 
-def digest(data: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-
-
 def build(directory: pathlib.Path) -> pathlib.Path:
     number = version()
     info, files = contents(number)
-    record = "".join(f"{path},sha256={digest(data)},{len(data)}\n" for path, data in files.items())
-    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-    directory.mkdir(parents=True, exist_ok=True)
-    wheel = directory / f"joj-{number}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for path, data in files.items():
-            entry = zipfile.ZipInfo(path, TIME)
-            entry.external_attr = 0o100644 << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, data)
-    return wheel
+    return wheel_file.write(directory / f"joj-{number}-py3-none-any.whl", info, files)
 
 
 if __name__ == "__main__":

@@ -7,22 +7,20 @@ Its tag says which machine and which glibc the library needs, as the library its
 same bytes. Only the standard library, and readelf.
 """
 
-import base64
-import hashlib
 import pathlib
 import re
 import subprocess
 import sys
-import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+sys.path.append(str(HERE.parent))
+import wheel_file  # noqa: E402
+from wheel_file import version  # noqa: E402
+
 #: By the ELF header's number.
 MACHINES = {62: "x86_64", 183: "aarch64"}
 #: What a manylinux wheel may need (PEP 600): it is there on every Linux with glibc.
 ALLOWED = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux[a-z0-9-]*)\.so\.\d+")
-#: The oldest time that a zip file can hold.
-TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def readelf(option, library):
@@ -46,11 +44,6 @@ def platform(library):
     return f"manylinux_{major}_{minor}_{machine}"
 
 
-def version():
-    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
-    return re.search(r'^version = "(.*)"', manifest, re.MULTILINE).group(1)
-
-
 def contents(library):
     """Names in the wheel and their bytes, but for RECORD."""
     tag, number = f"py3-none-{platform(library)}", version()
@@ -61,8 +54,7 @@ def contents(library):
             name = path.relative_to(HERE).as_posix()
             files[name] = path.read_bytes().replace(b"@VERSION@", number.encode())
     files["waldio/libwaldio.so"] = library.read_bytes()
-    for name in ("LICENSE-APACHE", "LICENSE-MIT"):
-        files[f"{info}/licenses/{name}"] = (ROOT / name).read_bytes()
+    files |= wheel_file.licences(info)
     metadata = (
         f"Metadata-Version: 2.4\nName: waldio\nVersion: {number}\n"
         "Summary: A SQLite extension that makes durable commits faster where several connections write\n"
@@ -76,23 +68,9 @@ def contents(library):
     return f"waldio-{number}-{tag}.whl", info, files
 
 
-def digest(data):
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-
-
 def build(library, directory):
     name, info, files = contents(library)
-    record = "".join(f"{path},sha256={digest(data)},{len(data)}\n" for path, data in files.items())
-    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-    directory.mkdir(parents=True, exist_ok=True)
-    wheel = directory / name
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for path, data in files.items():
-            entry = zipfile.ZipInfo(path, TIME)
-            entry.external_attr = (0o100755 if path.endswith(".so") else 0o100644) << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, data)
-    return wheel
+    return wheel_file.write(directory / name, info, files)
 
 
 if __name__ == "__main__":
