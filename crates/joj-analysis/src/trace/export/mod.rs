@@ -4,6 +4,7 @@
 //! FORMATS -> begin (head) -> event | outcome, as they go by -> finish
 //!
 //! runs         each run of each request as a line of CSV: when, where, what for, which file, why
+//! run_fields   what is told of a run, there and in tables for a fleet
 //! perfetto     requests and sync calls for ui.perfetto.dev, in protobuf: the wire formats that this needs
 //! fio          what was asked of the disks, as fio replays it
 //! blkparse     requests as blkparse prints them
@@ -20,6 +21,7 @@ use crate::trace::header::Header;
 use crate::trace::texts::Texts;
 
 pub mod runs;
+pub mod run_fields;
 pub mod perfetto;
 mod protobuf;
 pub mod fio;

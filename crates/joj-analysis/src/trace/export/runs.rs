@@ -2,29 +2,30 @@
 
 use std::io::{self, Write};
 
+use super::run_fields::{RUN_FIELDS, RunValue, each_run, run_values};
 use crate::trace::attribution::attribute::Outcome;
-use crate::trace::attribution::request::{BlockRun, Evidence, Request};
-use crate::trace::event::RequestFlags;
+use crate::trace::attribution::request::{BlockRun, Request};
 use crate::trace::export::Exporter;
 use crate::trace::export::quoted::quoted;
 use crate::trace::texts::Texts;
 
-/// The columns. Times are of the trace's clock; `-1` and empty texts stand for what is not known.
-const HEAD: &str = "queued_ns,issued_ns,completed_ns,disk,first_sector,byte_length,operation,\
-                    waits,wanted_preflush,wanted_fua,issued_fua,error_code,class,part,evidence,\
-                    file_device,file_inode,file_generation,file_path,file_type,file_deleted,file_offset,\
-                    changed_bytes,sync_call,sqlite_work,journal_of_journal,process_id,queued_by,issued_by";
+/// In front of this column stands `file_device`, which tables for a fleet do not have.
+const FILE_INODE: &str = "file_inode";
 
 /// Writes the lines.
 #[derive(Debug)]
 pub struct Runs;
 
 impl Runs {
-    /// Writes the line of column names.
+    /// Writes the line of column names. Times are of the trace's clock; `-1` and empty texts stand for what is not known.
     /// # Errors
     /// Those of `out`.
     pub fn new(out: &mut dyn Write) -> io::Result<Self> {
-        writeln!(out, "{HEAD}")?;
+        for (number, (name, _)) in RUN_FIELDS.iter().enumerate() {
+            let before = if *name == FILE_INODE { "file_device," } else { "" };
+            write!(out, "{}{before}{name}", if number == 0 { "" } else { "," })?;
+        }
+        writeln!(out)?;
         Ok(Self)
     }
 }
@@ -35,65 +36,29 @@ impl Exporter for Runs {
     }
 }
 
-/// Writes the runs of a request, a line each; a flush of which nobody knows for whom it is has one too.
+/// Writes the runs of a request, a line each.
 fn request(request: &Request, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
-    if request.runs.is_empty() {
-        let run = BlockRun {
-            queued_ns: request.issued_ns,
-            sector: request.sector,
-            bytes: request.bytes,
-            ..BlockRun::default()
-        };
-        return line(request, &run, texts, out);
-    }
-    request.runs.iter().try_for_each(|run| line(request, run, texts, out))
+    each_run(request, |run| line(request, run, texts, out))
 }
 
 fn line(request: &Request, run: &BlockRun, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
-    let number = |value: Option<u64>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
-    let wanted = |flag: RequestFlags| u8::from(run.intended.has(flag));
-    write!(
-        out,
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},",
-        run.queued_ns,
-        if request.unissued { "-1".to_owned() } else { request.issued_ns.to_string() },
-        number(request.completed_ns),
-        request.disk,
-        run.sector,
-        run.bytes,
-        request.operation.text(),
-        wanted(RequestFlags::SYNC),
-        wanted(RequestFlags::PREFLUSH),
-        wanted(RequestFlags::FUA),
-        u8::from(request.issued.has(RequestFlags::FUA)),
-        request.error,
-        run.class.text(),
-        run.part.text(),
-        match run.evidence {
-            Evidence::Seen => "seen",
-            Evidence::Extent => "extent",
-            Evidence::None => "none",
-        },
-    )?;
-    let has_file = run.file.is_some();
-    writeln!(
-        out,
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-        if has_file { run.file.device.to_string() } else { String::new() },
-        run.file.inode,
-        run.file.generation,
-        quoted(texts.get(run.name)),
-        if has_file { run.file_type.text() } else { "" },
-        u8::from(run.deleted),
-        if has_file { run.offset.to_string() } else { "-1".to_owned() },
-        number(run.changed_bytes.map(u64::from)),
-        number(run.cause.map(|sync| sync.0)),
-        number(run.transaction.map(|transaction| transaction.0)),
-        u8::from(run.journal_of_journal),
-        run.process,
-        quoted(texts.get(run.command)),
-        quoted(texts.get(request.command)),
-    )
+    let values = run_values(request, run, texts);
+    for (number, ((name, _), value)) in RUN_FIELDS.iter().zip(values).enumerate() {
+        if number > 0 {
+            out.write_all(b",")?;
+        }
+        if *name == FILE_INODE {
+            let has_file = run.file.is_some();
+            write!(out, "{},", if has_file { run.file.device.to_string() } else { String::new() })?;
+        }
+        match value {
+            RunValue::Number(value) => write!(out, "{value}")?,
+            RunValue::Signed(value) => write!(out, "{value}")?,
+            RunValue::Unknown => out.write_all(b"-1")?,
+            RunValue::Text(text) => out.write_all(quoted(&text).as_bytes())?,
+        }
+    }
+    writeln!(out)
 }
 
 #[cfg(test)]
@@ -101,7 +66,7 @@ mod tests {
     use super::*;
     use crate::filesystem::class::{Class, Part};
     use crate::trace::attribution::request::{SyncId, TransactionId};
-    use crate::trace::event::{DeviceNumber, FileKey, Operation};
+    use crate::trace::event::{DeviceNumber, FileKey, Operation, RequestFlags};
 
     #[test]
     fn each_run_is_a_line_with_as_many_values_as_there_are_names() {
