@@ -1,46 +1,78 @@
 """What computes: DuckDB in this process, or Spark. Either gives Ibis tables of Parquet files."""
 
+import itertools
+import os
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import ibis
 from ibis.expr.types import Table
 
 from joj.errors import JojError
 
-#: Gives the table of some files; its name is for messages.
-Reader = Callable[[str, Sequence[str]], Table]
-
 ENGINES = ("duckdb", "spark")
+#: As DuckDB takes it.
+MEMORY = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|B)", re.IGNORECASE)
+#: Of tables in a session of Spark: it keeps one for all.
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What computes."""
+
+    name: str
+    #: Gives the table of some files; its name is for messages.
+    read: Callable[[str, Sequence[str]], Table]
+    #: What it raises where it cannot compute.
+    errors: tuple[type[Exception], ...]
 
 
 def connect(
     engine: str, memory: str | None = None, threads: int | None = None, master: str | None = None
-) -> Reader:
-    """A reader of files on this engine."""
+) -> Engine:
+    """The engine of this name."""
     if engine not in ENGINES:
         raise JojError(f"there is no engine `{engine}`; take one of {', '.join(ENGINES)}")
     try:
         return _duckdb(memory, threads) if engine == "duckdb" else _spark(master)
     except ImportError as error:
-        raise JojError(f"{engine} is not installed ({error}): python3 -m pip install 'joj[{engine}]'") from error
+        extra = {"duckdb": "duckdb", "spark": "pyspark"}[engine]
+        raise JojError(
+            f"{engine} is not installed ({error}): python3 -m pip install 'ibis-framework[{extra}]'"
+        ) from error
 
 
-def _duckdb(memory: str | None, threads: int | None) -> Reader:
+def _duckdb(memory: str | None, threads: int | None) -> Engine:
+    import duckdb
+    from pyarrow import ArrowException
+
+    if memory is not None and not MEMORY.fullmatch(memory):
+        raise JojError(f"`{memory}` is no amount of memory; write for example 2GB")
+    if threads is not None and threads < 1:
+        raise JojError(f"{threads} threads cannot compute; take 1 or more")
     connection = ibis.duckdb.connect()
-    connection.raw_sql("SET preserve_insertion_order = false")
-    if memory:
-        connection.raw_sql(f"SET memory_limit = '{memory}'")
-    if threads:
-        connection.raw_sql(f"SET threads = {int(threads)}")
+    settings = {"preserve_insertion_order": "false", "memory_limit": memory and f"'{memory}'", "threads": threads}
+    try:
+        for name, value in settings.items():
+            if value is not None:
+                connection.raw_sql(f"SET {name} = {value}")
+    except duckdb.Error as error:
+        raise JojError(f"DuckDB takes no {name} = {value}: {str(error).splitlines()[0]}") from error
 
     def read(name: str, paths: Sequence[str]) -> Table:
         # Folders called KEY=VALUE are the user's order: what they say is in the files.
-        return connection.read_parquet(list(paths), table_name=name, hive_partitioning=False)
+        names = [re.sub(r"[*?[]", r"[\g<0>]", path) for path in paths]
+        return connection.read_parquet(names, table_name=name, hive_partitioning=False)
 
-    return read
+    return Engine("duckdb", read, (duckdb.Error, ArrowException))
 
 
-def _spark(master: str | None) -> Reader:
+def _spark(master: str | None) -> Engine:
+    from py4j.protocol import Py4JError
+    from pyarrow import ArrowException
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("joj").config("spark.ui.enabled", "false")
@@ -50,13 +82,22 @@ def _spark(master: str | None) -> Reader:
     if not master or master.startswith("local"):
         # The default, 200 parts, is for clusters: here each costs more than what is in it.
         builder = builder.config("spark.sql.shuffle.partitions", "8")
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise JojError(f"Spark does not start ({told[0]}); it needs a JDK (package default-jdk-headless)") from error
     session.sparkContext.setLogLevel("ERROR")
     connection = ibis.pyspark.connect(session)
 
     def read(name: str, paths: Sequence[str]) -> Table:
-        frame = session.read.option("recursiveFileLookup", "true").parquet(*paths)
-        frame.createOrReplaceTempView(f"joj_{name}")
-        return connection.table(f"joj_{name}")
+        for path in paths:
+            if os.path.basename(path)[0] in "_.":
+                raise JojError(f"{path}: Spark passes over files whose names begin with `_` or `.`; rename it")
+        # Its own option for paths that are no patterns.
+        reader = session.read.option("recursiveFileLookup", "true").option("__globPaths__", "false")
+        view = f"joj_{name}_{next(_NUMBERS)}"
+        reader.parquet(*paths).createOrReplaceTempView(view)
+        return connection.table(view)
 
-    return read
+    return Engine("spark", read, (PySparkException, Py4JError, ArrowException))

@@ -1,31 +1,25 @@
-"""Finds the tables below a directory, and checks each file before anything is asked of it.
+"""Finds the tables below a directory: which traces are whole, and which files do not count, and why.
 
-A trace counts where both of its files are whole. A file that is not is named with the reason, and its trace is left out.
+A trace counts where both of its files are whole and of one export.
 """
 
-import json
 import os
-import zlib
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
 
-from joj.errors import JojError, NewerFile
-from joj.version import TABLES_VERSION
+from joj.errors import JojError
+from joj.integrity import TABLES, Header, why_not_whole
 
-HEADER_KEY = b"joj_table"
-CHECKSUMS_KEY = b"joj_checksums"
-#: Tables of a trace.
-TABLES = ("commits", "runs")
-#: What is read at once.
-PIECE_BYTES = 4 << 20
+#: How a file is called, also one that is being written: by its trace.
+NAME = re.compile(r"([0-9a-f]{16})\.parquet(\..*)?")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that is left out, and why."""
+    """A file or folder that is left out, and why."""
 
     path: str
     reason: str
@@ -43,6 +37,10 @@ class Trace:
     files: dict[str, str]
     rows: dict[str, int]
 
+    def device(self) -> tuple[str, str]:
+        """The model and the device. A trace without `device_id` is one of its own."""
+        return self.labels.get("device", ""), self.labels.get("device_id") or self.trace_id
+
 
 @dataclass
 class Inventory:
@@ -57,137 +55,100 @@ class Inventory:
         """The whole files of a table."""
         return [trace.files[table] for trace in self.traces]
 
+    def rows(self, table: str) -> int:
+        """How many rows they have, as their headers say."""
+        return sum(trace.rows[table] for trace in self.traces)
 
-class Damaged(Exception):
-    """Why a file is not whole."""
+
+#: What was found of a trace: for each table its path and header.
+Found = dict[str, tuple[str, Header]]
 
 
 def take_inventory(directory: str | os.PathLike[str], check: str = "full") -> Inventory:
     """Looks at every file below the directory. `check`: `full` reads all bytes, `footer` only the end of each file."""
     if "://" in str(directory):
         raise JojError(f"{directory}: this version reads directories alone; mount the bucket, or copy it")
+    if check not in ("full", "footer"):
+        raise JojError(f"there is no check `{check}`; take full or footer")
     root = Path(directory)
     if not root.is_dir():
         raise JojError(f"{root} is no directory; name that of `joj trace --export parquet=DIR`")
     inventory = Inventory()
-    paths = sorted(_tables_below(root, inventory.problems))
+    found: dict[str, Found] = {}
+
+    def problem(path: str, reason: str) -> None:
+        inventory.problems.append(Problem(path, reason))
+        name = NAME.fullmatch(os.path.basename(path))
+        if name:
+            # Of this trace something is there.
+            found.setdefault(name[1], {})
+
+    paths = sorted(_tables_below(root, problem))
     with ThreadPoolExecutor(max_workers=min(16, 2 * (os.cpu_count() or 1))) as pool:
-        heads = list(pool.map(lambda path: _look(path, check == "full"), paths))
-    found: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {}
-    for path, head in zip(paths, heads, strict=True):
-        if isinstance(head, Problem):
-            inventory.problems.append(head)
-            found.setdefault(Path(path).stem, {})
+        headers = list(pool.map(lambda path: why_not_whole(path, check == "full"), paths))
+    for path, header in zip(paths, headers, strict=True):
+        if isinstance(header, str):
+            problem(path, header)
             continue
-        of_trace = found.setdefault(head["trace_id"], {})
-        if head["table"] in of_trace:
-            inventory.problems.append(Problem(path, f"the same trace as {of_trace[head['table']][0]}"))
+        of_trace = found.setdefault(header["trace_id"], {})
+        if header["table"] in of_trace:
+            problem(path, f"the same trace as {of_trace[header['table']][0]}")
         else:
-            of_trace[head["table"]] = (path, head)
+            of_trace[header["table"]] = (path, header)
     for trace_id, of_trace in found.items():
         _add(inventory, trace_id, of_trace)
     return inventory
 
 
-def _add(inventory: Inventory, trace_id: str, of_trace: dict[str, tuple[str, dict[str, Any]]]) -> None:
-    if set(of_trace) == set(TABLES):
-        head = of_trace["commits"][1]
+def _add(inventory: Inventory, trace_id: str, of_trace: Found) -> None:
+    reason = _why_no_trace(of_trace)
+    if reason is None:
+        header = of_trace["commits"][1]
         inventory.traces.append(
             Trace(
                 trace_id=trace_id,
-                labels=head["labels"],
-                kernel=head["kernel"],
-                span_ns=head["span_ns"],
-                lost=head["lost"],
+                labels=header["labels"],
+                kernel=header["kernel"],
+                span_ns=header["span_ns"],
+                lost=header["lost"],
                 files={table: path for table, (path, _) in of_trace.items()},
-                rows={table: head["rows"] for table, (_, head) in of_trace.items()},
+                rows={table: header["rows"] for table, (_, header) in of_trace.items()},
             )
         )
         return
     inventory.left_out += 1
-    for path, head in of_trace.values():
-        other = next(table for table in TABLES if table != head["table"])
-        inventory.problems.append(Problem(path, f"its trace has no whole file of {other}"))
+    inventory.problems += [Problem(path, reason) for path, _ in of_trace.values()]
 
 
-def _tables_below(root: Path, problems: list[Problem]) -> Iterator[str]:
-    for folder, _, names in os.walk(root):
+def _why_no_trace(of_trace: Found) -> str | None:
+    missing = [table for table in TABLES if table not in of_trace]
+    if missing:
+        return f"its trace has no whole file of {missing[0]}"
+    exports = {header["export_id"] for _, header in of_trace.values()}
+    return None if len(exports) == 1 else "its trace's commits and runs are of two exports: export the trace again"
+
+
+def _tables_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str]:
+    def unreadable(error: OSError) -> None:
+        problem(str(error.filename), f"cannot be read: {error.strerror}")
+
+    seen: set[tuple[int, int]] = set()
+    for folder, below, names in os.walk(root, onerror=unreadable, followlinks=True):
+        try:
+            status = os.stat(folder)
+        except OSError as error:
+            unreadable(error)
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            # A link to a folder above, or to one that was seen.
+            below.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        # The same order at each call: of two ways to a folder the first one counts.
+        below.sort()
         for name in names:
             path = os.path.join(folder, name)
             if name.endswith(".parquet"):
                 yield path
-            elif name.endswith(".parquet.part"):
-                problems.append(Problem(path, "it is being written, or whoever wrote it was interrupted"))
-
-
-def _look(path: str, is_full: bool) -> dict[str, Any] | Problem:
-    """The header of a file, or why it is left out."""
-    try:
-        with open(path, "rb") as file:
-            return _checked(path, file, is_full)
-    except (OSError, Damaged, ValueError, KeyError) as error:
-        return Problem(path, f"damaged: {error}")
-
-
-def _checked(path: str, file: BinaryIO, is_full: bool) -> dict[str, Any]:
-    from pyarrow import ArrowException
-    from pyarrow.parquet import read_metadata
-
-    try:
-        metadata = read_metadata(file)
-    except ArrowException as error:
-        raise Damaged(f"its end cannot be read ({error})") from error
-    entries = metadata.metadata or {}
-    if HEADER_KEY not in entries:
-        what = "a saved trace; `joj trace --read` exports it" if b"joj_trace" in entries else "no table of joj's"
-        raise Damaged(f"it is {what}")
-    header: dict[str, Any] = json.loads(entries[HEADER_KEY])
-    if header["version"] > TABLES_VERSION:
-        raise NewerFile(
-            f"{path} is of version {header['version']} of the tables, and this package reads up to {TABLES_VERSION}: "
-            "python3 -m pip install --upgrade joj"
-        )
-    checksums = json.loads(entries[CHECKSUMS_KEY])
-    if zlib.crc32(entries[HEADER_KEY]) != checksums["header"]:
-        raise Damaged("its header is not what was written")
-    if metadata.num_rows != header["rows"]:
-        raise Damaged(f"it has {metadata.num_rows} rows, and {header['rows']} were written")
-    if header["table"] not in TABLES:
-        raise Damaged(f"it is a table called {header['table']}")
-    _check_places(metadata, checksums["groups"])
-    if is_full:
-        _check_groups(file, checksums["groups"])
-    return header
-
-
-def _check_places(metadata: Any, groups: list[tuple[int, int]]) -> None:
-    """No checksum covers the end of a file: what it says of the columns must fit what the checksums cover."""
-    if metadata.num_row_groups != len(groups):
-        raise Damaged(f"it has {metadata.num_row_groups} row groups, and {len(groups)} were written")
-    # Behind the four bytes that a Parquet file begins with.
-    at = 4
-    for number, (end, _) in enumerate(groups):
-        group = metadata.row_group(number)
-        for column in range(group.num_columns):
-            chunk = group.column(column)
-            begin = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
-            if begin != at or chunk.num_values != group.num_rows or chunk.compression != "SNAPPY":
-                raise Damaged(f"its end says something else of column {column + 1} in row group {number}")
-            at += chunk.total_compressed_size
-        if at != end:
-            raise Damaged(f"its end says something else of row group {number}")
-
-
-def _check_groups(file: BinaryIO, groups: list[tuple[int, int]]) -> None:
-    file.seek(0)
-    at = 0
-    for number, (end, checksum) in enumerate(groups):
-        found = 0
-        while at < end:
-            piece = file.read(min(PIECE_BYTES, end - at))
-            if not piece:
-                raise Damaged(f"it ends in row group {number}")
-            found = zlib.crc32(piece, found)
-            at += len(piece)
-        if found != checksum:
-            raise Damaged(f"row group {number} is not what was written")
+            elif name.endswith(".part") and ".parquet." in name:
+                problem(path, "it is being written, or whoever wrote it was interrupted")

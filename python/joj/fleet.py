@@ -3,19 +3,27 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import ibis
 from ibis.expr.types import Table
 
-from joj.engines import connect
+from joj.engines import Engine, connect
 from joj.errors import JojError
 from joj.files import Inventory, take_inventory
+from joj.integrity import TABLES, why_not_whole
 
 #: Columns with one value for a whole trace, in both tables.
-OF_TRACE = ("trace_id", "device", "device_id", "kernel", "sqlite_build")
+TRACE_COLUMNS = ("trace_id", "device", "device_id", "kernel", "sqlite_build")
 #: Other columns of commits that may be grouped by.
-OF_COMMIT = ("application", "filesystem", "file_path", "journal_mode", "sync_mode", "kind")
+COMMIT_COLUMNS = ("application", "filesystem", "file_path", "journal_mode", "sync_mode", "kind")
+#: In front of a label's name while it is a column beside those of the tables: none of these begins so.
+LABEL_PREFIX = "label_"
+#: What only a commit knows, of a run that belongs to none.
+NO_COMMIT = "(no commit)"
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class Fleet:
     #: A row for each run of each request.
     runs: Table
     inventory: Inventory
+    engine: Engine
 
     def labels(self) -> list[str]:
         """Keys of labels that a trace has."""
@@ -36,38 +45,108 @@ class Fleet:
         """The time of all traces together."""
         return sum(trace.span_ns for trace in self.inventory.traces) / 86_400e9
 
-    def check_keys(self, keys: Sequence[str]) -> None:
-        """Raises where something cannot be grouped by."""
-        known = [*OF_TRACE, *OF_COMMIT, *(label for label in self.labels() if label not in OF_TRACE)]
+    def days_by_model(self) -> Table:
+        """The time of the traces of each model, together."""
+        spans: dict[str, int] = {}
+        for trace in self.inventory.traces:
+            model, _ = trace.device()
+            spans[model] = spans.get(model, 0) + trace.span_ns
+        return ibis.memtable({"device": list(spans), "days": [span / 86_400e9 for span in spans.values()]})
+
+    def check_keys(self, keys: Sequence[str]) -> list[str]:
+        """The keys, each once. Raises where something cannot be grouped by."""
+        known = [*TRACE_COLUMNS, *COMMIT_COLUMNS]
+        known += [label for label in self.labels() if label not in known]
+        keys = list(dict.fromkeys(keys))
         for key in keys:
             if key not in known:
                 raise JojError(f"`{key}` is no column and no label; group by some of {', '.join(known)}")
+        by_lower: dict[str, str] = {}
+        for key in filter(_is_label, keys):
+            other = by_lower.setdefault(key.lower(), key)
+            if other != key:
+                raise JojError(f"`{other}` and `{key}` are one name to an engine; group by one of them")
+        return keys
 
     def commits_by(self, keys: Sequence[str]) -> Table:
-        """Commits, with a column for each key."""
-        self.check_keys(keys)
-        return self._labelled(self.commits, keys)
+        """Commits, with a column for each key: `column_of` says which."""
+        return self._labelled(self.commits, self.check_keys(keys))
 
     def runs_by(self, keys: Sequence[str]) -> Table:
-        """Runs, with a column for each key; what only a commit knows comes from the commit that a run belongs to."""
-        self.check_keys(keys)
-        of_commit = [key for key in keys if key in OF_COMMIT]
+        """Runs, with a column for each key. What only a commit knows comes from the commit that a run belongs to."""
+        keys = self.check_keys(keys)
         runs = self._labelled(self.runs, keys)
+        of_commit = [key for key in keys if key in COMMIT_COLUMNS]
         if not of_commit:
             return runs
         commits = self.commits.select("trace_id", "sqlite_work", *of_commit)
-        return runs.drop(*(key for key in of_commit if key in runs.columns)).inner_join(
-            commits, ["trace_id", "sqlite_work"]
-        )
+        runs = runs.drop(*(key for key in of_commit if key in runs.columns))
+        joined = runs.left_join(commits, ["trace_id", "sqlite_work"])
+        return joined.mutate(**{key: joined[key].fill_null(NO_COMMIT) for key in of_commit})
 
     def _labelled(self, table: Table, keys: Sequence[str]) -> Table:
-        labels = [key for key in keys if key not in OF_TRACE and key not in OF_COMMIT]
+        labels = [key for key in keys if _is_label(key)]
         if not labels:
             return table
         columns: dict[str, list[str]] = {"trace_id": [trace.trace_id for trace in self.inventory.traces]}
         for label in labels:
-            columns[label] = [trace.labels.get(label, "") for trace in self.inventory.traces]
+            columns[LABEL_PREFIX + label] = [trace.labels.get(label, "") for trace in self.inventory.traces]
         return table.inner_join(ibis.memtable(columns), "trace_id")
+
+    def rows(self, table: Table) -> list[Row]:
+        """What an Ibis table of this fleet says."""
+        try:
+            found: list[Row] = table.to_pyarrow().to_pylist()
+        except self.engine.errors as error:
+            raise JojError(self._why(error)) from error
+        # Sums are decimals there, so that none is too large.
+        return [{key: int(value) if isinstance(value, Decimal) else value for key, value in row.items()} for row in found]
+
+    def _why(self, error: Exception) -> str:
+        """Why an engine stopped: a file was changed since it was checked, or not all of its bytes were."""
+        for path in (path for table in TABLES for path in self.inventory.paths(table)):
+            reason = why_not_whole(path, is_full=True)
+            if isinstance(reason, str):
+                return f"{self.engine.name} stopped at {path}: {reason}; `--check full` leaves it out"
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        return f"{self.engine.name} stopped: {told[0]}"
+
+    def check_rows(self) -> None:
+        """Raises where the engine does not read the rows that were checked."""
+        for name, table in (("commits", self.commits), ("runs", self.runs)):
+            expected = self.inventory.rows(name)
+            found = self.rows(table.aggregate(rows=table.count()))[0]["rows"]
+            if found != expected:
+                by_trace = table.group_by("trace_id").agg(rows=table.count())
+                counts = {row["trace_id"]: row["rows"] for row in self.rows(by_trace)}
+                wrong = [trace for trace in self.inventory.traces if counts.get(trace.trace_id, 0) != trace.rows[name]]
+                place = wrong[0].files[name] if wrong else "one of the files"
+                raise JojError(
+                    f"{self.engine.name} reads {found} rows of {name}, and the files have {expected}: "
+                    f"{place} was changed meanwhile, or its path is read as another one; export or rename it"
+                )
+
+
+def _is_label(key: str) -> bool:
+    return key not in TRACE_COLUMNS and key not in COMMIT_COLUMNS
+
+
+def key_columns(keys: Sequence[str]) -> list[str]:
+    """The columns of the keys in `commits_by` and `runs_by`."""
+    return [LABEL_PREFIX + key if _is_label(key) else key for key in dict.fromkeys(keys)]
+
+
+def with_names(table: Table, keys: Sequence[str]) -> Table:
+    """An answer with its labels called as people call them, but for one that is called like another column."""
+    for key in filter(_is_label, dict.fromkeys(keys)):
+        if key.lower() not in (column.lower() for column in table.columns):
+            table = table.rename({key: LABEL_PREFIX + key})
+    return table
+
+
+def column_of(row: Row, key: str) -> str:
+    """The column of a key in an answer."""
+    return LABEL_PREFIX + key if LABEL_PREFIX + key in row else key
 
 
 def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str = "full", **options: Any) -> Fleet:
@@ -80,6 +159,12 @@ def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str =
     if not inventory.traces:
         told = "".join(f"\n{problem.path}: {problem.reason}" for problem in inventory.problems[:5])
         raise JojError(f"{directory} has no whole trace; `joj trace --export parquet=DIR` writes one{told}")
-    read = connect(engine, **options)
-    commits, runs = (read(table, inventory.paths(table)) for table in ("commits", "runs"))
-    return Fleet(commits=commits, runs=runs, inventory=inventory)
+    computes = connect(engine, **options)
+    try:
+        commits, runs = (computes.read(table, inventory.paths(table)) for table in TABLES)
+    except computes.errors as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise JojError(f"{engine} cannot read the files: {told[0]}") from error
+    fleet = Fleet(commits=commits, runs=runs, inventory=inventory, engine=computes)
+    fleet.check_rows()
+    return fleet

@@ -4,28 +4,18 @@
     target/fleet-environment/bin/python python/tests/enlarge.py DIR OUT TIMES
 """
 
-import json
 import pathlib
 import sys
-import zlib
 
 import pyarrow
-import pyarrow.parquet
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "fleet"))
+import table_files  # noqa: E402
 
 
 def enlarge(path: pathlib.Path, out: pathlib.Path, times: int) -> None:
-    table = pyarrow.parquet.read_table(path)
-    header = json.loads(table.schema.metadata[b"joj_table"])
-    header["rows"] = table.num_rows * times
-    told = json.dumps(header).encode()
-    rows = pyarrow.concat_tables([table.replace_schema_metadata(None)] * times)
-    with open(out, "w+b") as sink, pyarrow.parquet.ParquetWriter(sink, rows.schema, write_statistics=False) as writer:
-        writer.write_table(rows, row_group_size=rows.num_rows)
-        end = sink.tell()
-        sink.seek(0)
-        checksum = zlib.crc32(sink.read(end))
-        checksums = {"header": zlib.crc32(told), "groups": [[end, checksum]]}
-        writer.add_key_value_metadata({"joj_table": told.decode(), "joj_checksums": json.dumps(checksums)})
+    rows, header = table_files.read(path)
+    table_files.write(out, pyarrow.concat_tables([rows] * times), header)
 
 
 def main() -> None:

@@ -32,6 +32,14 @@ impl Scratch {
         SerializedFileReader::new(File::open(&files[0]).expect("the table")).expect("a Parquet file")
     }
 
+    /// What the metadata of a table says of it.
+    fn header(&self, table: &str) -> Value {
+        let table = self.table(table);
+        let entries = table.metadata().file_metadata().key_value_metadata().expect("metadata");
+        let header = entries.iter().find(|entry| entry.key == "joj_table").expect("the header");
+        serde_json::from_str(header.value.as_deref().expect("a text")).expect("JSON")
+    }
+
     fn files(&self, table: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.0.join(table)).expect("the folder of a table").flatten();
         entries.map(|entry| entry.path()).collect()
@@ -131,6 +139,58 @@ fn a_second_export_writes_the_same_file_again() {
 }
 
 #[test]
+fn both_tables_of_an_export_are_known_by_one_number() {
+    let numbers: Vec<Value> = [&["--label", "app_version=1"], &["--label", "app_version=2"]]
+        .iter()
+        .enumerate()
+        .map(|(number, labels)| {
+            let scratch = Scratch::new(&format!("number-{number}"));
+            export(&fixture("ext4_wal"), &scratch, *labels);
+            let (commits, runs) = (scratch.header("commits"), scratch.header("runs"));
+            assert_eq!(commits["export_id"], runs["export_id"]);
+            assert_eq!((&commits["version"], commits["trace_id"].is_string()), (&Value::from(2), true));
+            commits["export_id"].clone()
+        })
+        .collect();
+    assert_ne!(numbers[0], numbers[1], "two exports that differ");
+}
+
+#[test]
+fn an_export_with_other_labels_does_not_take_the_place_of_one() {
+    let scratch = Scratch::new("other-labels");
+    export(&fixture("ext4_wal"), &scratch, &["--label", "device_id=1"]);
+    let bytes = |table| fs::read(&scratch.files(table)[0]).expect("a table");
+    let first = (bytes("commits"), bytes("runs"));
+    let output = export(&fixture("ext4_wal"), &scratch, &["--label", "device_id=2"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains(r#"the same trace with the labels {"device_id":"1"}"#), "{told}");
+    assert_eq!((bytes("commits"), bytes("runs")), first);
+    // A damaged one may go.
+    let path = &scratch.files("commits")[0];
+    let cut = first.0.len() / 2;
+    fs::write(path, &first.0[..cut]).expect("a file");
+    fs::remove_file(&scratch.files("runs")[0]).expect("a file");
+    assert!(export(&fixture("ext4_wal"), &scratch, &["--label", "device_id=2"]).status.success());
+    assert_eq!(scratch.header("commits")["labels"]["device_id"], "2");
+}
+
+#[test]
+fn exports_of_one_trace_at_a_time_leave_one_whole_trace() {
+    let scratch = Scratch::new("at-a-time");
+    std::thread::scope(|scope| {
+        let exports: Vec<_> = (0..6)
+            .map(|_| scope.spawn(|| export(&fixture("ext4_wal"), &scratch, &["--label", "device=A1"])))
+            .collect();
+        for output in exports.into_iter().map(|export| export.join().expect("no panic")) {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    });
+    assert_eq!((scratch.files("commits").len(), scratch.files("runs").len()), (1, 1), "parts are left");
+    assert_eq!(scratch.header("commits")["export_id"], scratch.header("runs")["export_id"]);
+}
+
+#[test]
 fn labels_that_no_table_takes_are_refused() {
     let scratch = Scratch::new("labels");
     let csv = format!("csv={}", scratch.0.join("events.csv").display());
@@ -138,6 +198,10 @@ fn labels_that_no_table_takes_are_refused() {
     for (export, labels, says) in [
         (&csv, ["device=A1", "app=2"], "--export parquet=DIR"),
         (&tables, ["device=A1", "device=B2"], "names device twice"),
+        (&tables, ["app=1", "App=2"], "names app and App, which are one name"),
+        (&tables, ["device=A1", "disk=ssd"], "--label disk= would hide a column"),
+        (&tables, ["Device=A1", "build=2"], "--label Device= would hide a column"),
+        (&tables, ["device=A1", "KIND=beta"], "--label KIND= would hide a column"),
     ] {
         let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
         joj.args(["trace", "--export", export, "--label", labels[0], "--label", labels[1], "--read"]);
@@ -174,15 +238,17 @@ fn a_place_where_nothing_can_be_made_is_told() {
 fn the_document_names_every_column_and_key() {
     let scratch = Scratch::new("document");
     export(&fixture("ext4_wal"), &scratch, &[]);
-    for table in ["commits", "runs"] {
-        let table = scratch.table(table);
+    for name in ["commits", "runs"] {
+        let table = scratch.table(name);
+        let entries = table.metadata().file_metadata().key_value_metadata().expect("metadata");
+        for key in entries.iter().map(|entry| &entry.key) {
+            assert!(DOCUMENT.contains(&format!("`{key}`")), "docs/trace_tables.md does not name {key}");
+        }
+        let header = scratch.header(name);
         for column in table.metadata().file_metadata().schema_descr().columns() {
             let name = column.name();
             assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/trace_tables.md does not name {name}");
         }
-        let entries = table.metadata().file_metadata().key_value_metadata().expect("metadata");
-        let header = entries.iter().find(|entry| entry.key == "joj_table").expect("the header");
-        let header: Value = serde_json::from_str(header.value.as_deref().expect("a text")).expect("JSON");
         for key in header.as_object().expect("an object").keys() {
             assert!(DOCUMENT.contains(&format!("`{key}`")), "docs/trace_tables.md does not name {key}");
         }

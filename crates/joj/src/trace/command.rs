@@ -19,6 +19,7 @@ use crate::trace::document::{TraceDocument, TransactionRow};
 use crate::trace::error::TraceError;
 use crate::trace::live;
 use crate::trace::saved;
+use crate::trace_tables;
 
 /// Runs `joj trace`.
 /// # Errors
@@ -92,9 +93,19 @@ fn wrong_labels(options: &TraceOptions) -> Option<String> {
         return Some("--label is for tables, and there are none; add `--export parquet=DIR`".to_owned());
     }
     let mut keys: Vec<&str> = options.label.iter().map(|(key, _)| key.as_str()).collect();
-    keys.sort_unstable();
-    let doubled = keys.windows(2).find(|pair| pair[0] == pair[1])?[0];
-    Some(format!("--label names {doubled} twice; give each key one value"))
+    if let Some(key) = keys.iter().find(|key| trace_tables::hides_column(key)) {
+        return Some(format!(
+            "--label {key}= would hide a column of the tables that is called so; take another key"
+        ));
+    }
+    keys.sort_unstable_by_key(|key| key.to_ascii_lowercase());
+    let pair = keys.windows(2).find(|pair| pair[0].eq_ignore_ascii_case(pair[1]))?;
+    let (one, other) = (pair[0], pair[1]);
+    Some(if one == other {
+        format!("--label names {one} twice; give each key one value")
+    } else {
+        format!("--label names {one} and {other}, which are one name to an engine; give each key one value")
+    })
 }
 
 fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), TraceError> {

@@ -106,7 +106,8 @@ impl Exports {
 
     /// The trace is over.
     /// # Errors
-    /// A file could not be written; then all of them are removed.
+    /// A file or a table could not be written. Then all files are removed, and what of tables has no name yet; a table that has
+    /// its name is whole, and stays.
     pub fn finish(mut self, header: &Header, texts: &Texts) -> Result<(), ExportError> {
         self.each(Export::finish);
         if self.problem.is_none() {

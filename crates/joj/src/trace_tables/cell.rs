@@ -10,9 +10,9 @@ pub enum ColumnKind {
     /// A number that every row has.
     Number,
     /// A number that a row may not have: then it is NULL.
-    Perhaps,
+    OptionalNumber,
     /// A text; empty where nothing is known.
-    Words,
+    Text,
 }
 
 /// A column of a table.
@@ -30,22 +30,22 @@ pub const fn number(name: &'static str) -> TableColumn {
 }
 
 /// A number, or NULL.
-pub const fn perhaps(name: &'static str) -> TableColumn {
-    TableColumn { name, kind: ColumnKind::Perhaps }
+pub const fn optional(name: &'static str) -> TableColumn {
+    TableColumn { name, kind: ColumnKind::OptionalNumber }
 }
 
 /// A text.
-pub const fn words(name: &'static str) -> TableColumn {
-    TableColumn { name, kind: ColumnKind::Words }
+pub const fn text(name: &'static str) -> TableColumn {
+    TableColumn { name, kind: ColumnKind::Text }
 }
 
 impl TableColumn {
     /// The column as the file's schema has it.
     pub fn field(&self) -> Result<Type, ParquetError> {
-        let is_text = self.kind == ColumnKind::Words;
-        let is_perhaps = self.kind == ColumnKind::Perhaps;
+        let is_text = self.kind == ColumnKind::Text;
+        let is_optional = self.kind == ColumnKind::OptionalNumber;
         Type::primitive_type_builder(self.name, if is_text { Physical::BYTE_ARRAY } else { Physical::INT64 })
-            .with_repetition(if is_perhaps { Repetition::OPTIONAL } else { Repetition::REQUIRED })
+            .with_repetition(if is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED })
             .with_logical_type(is_text.then_some(LogicalType::String))
             .build()
     }

@@ -6,21 +6,21 @@ use joj_analysis::trace::event::{Event, EventKind, FileKey};
 use joj_analysis::trace::file_type::FileType;
 use joj_analysis::trace::texts::Texts;
 
-use super::cell::{TableCell, TableColumn, number, perhaps, words};
+use super::cell::{TableCell, TableColumn, number, optional, text};
 use super::facts::{FACT_COLUMNS, Facts};
 
 /// Behind [`FACT_COLUMNS`].
 const OWN_COLUMNS: [TableColumn; 23] = [
-    words("filesystem"),
-    words("kind"),
+    text("filesystem"),
+    text("kind"),
     number("sqlite_work"),
-    words("file_path"),
+    text("file_path"),
     number("process_id"),
-    words("journal_mode"),
-    words("sync_mode"),
-    perhaps("begun_unix_ns"),
+    text("journal_mode"),
+    text("sync_mode"),
+    optional("begun_unix_ns"),
     number("begun_ns"),
-    perhaps("duration_ns"),
+    optional("duration_ns"),
     number("until_close"),
     number("written_bytes"),
     number("data_bytes"),
@@ -41,9 +41,9 @@ pub fn columns() -> Vec<TableColumn> {
     FACT_COLUMNS.into_iter().chain(OWN_COLUMNS).collect()
 }
 
-/// What happened in a transaction, beside what it says itself.
+/// What notes in a transaction, beside what it says itself.
 #[derive(Debug, Clone, Default)]
-pub struct Happened {
+pub struct TransactionNotes {
     fsyncs: u64,
     fdatasyncs: u64,
     sync_ns: u64,
@@ -55,7 +55,7 @@ pub struct Happened {
     journal_cut: bool,
 }
 
-impl Happened {
+impl TransactionNotes {
     /// A sync call of it returned.
     pub fn sync(&mut self, sync: &Sync, texts: &Texts) {
         match texts.get(sync.call) {
@@ -104,7 +104,7 @@ impl Happened {
 /// The row of a transaction.
 pub fn row<'a>(
     transaction: &Transaction,
-    happened: &Happened,
+    notes: &TransactionNotes,
     facts: &'a Facts,
     texts: &'a Texts,
 ) -> impl Iterator<Item = TableCell<'a>> {
@@ -125,8 +125,8 @@ pub fn row<'a>(
         TableCell::Of(transaction.id.0),
         TableCell::Text(file_path),
         TableCell::Of(u64::from(transaction.process)),
-        TableCell::Text(if is_commit { happened.journal_mode(is_log) } else { "wal" }),
-        TableCell::Text(if is_commit { happened.sync_mode(is_log) } else { "" }),
+        TableCell::Text(if is_commit { notes.journal_mode(is_log) } else { "wal" }),
+        TableCell::Text(if is_commit { notes.sync_mode(is_log) } else { "" }),
         facts.calendar(transaction.begun_ns),
         TableCell::Of(transaction.begun_ns),
         TableCell::known(duration_ns),
@@ -139,10 +139,10 @@ pub fn row<'a>(
         TableCell::Of(transaction.writes),
         TableCell::Of(transaction.flushes),
         TableCell::Of(transaction.syncs),
-        TableCell::Of(happened.fsyncs),
-        TableCell::Of(happened.fdatasyncs),
-        TableCell::Of(happened.sync_ns),
-        TableCell::Of(happened.flush_ns),
+        TableCell::Of(notes.fsyncs),
+        TableCell::Of(notes.fdatasyncs),
+        TableCell::Of(notes.sync_ns),
+        TableCell::Of(notes.flush_ns),
     ];
     facts.cells(texts.get(transaction.command)).into_iter().chain(own)
 }
@@ -159,22 +159,27 @@ mod tests {
     fn what_became_of_the_journal_says_the_journal_mode() {
         let texts = Texts::default();
         let journal = FileKey { inode: 7, ..FileKey::NONE };
-        let synced = Happened { journal_syncs: 1, journals: vec![journal], ..Happened::default() };
+        let synced =
+            TransactionNotes { journal_syncs: 1, journals: vec![journal], ..TransactionNotes::default() };
         let after = |kind, inode| {
-            let mut happened = synced.clone();
-            happened.note(&note(kind, inode), &texts);
-            happened.journal_mode(false)
+            let mut notes = synced.clone();
+            notes.note(&note(kind, inode), &texts);
+            notes.journal_mode(false)
         };
         assert_eq!(after(EventKind::Unlinked, 7), "delete");
         assert_eq!(after(EventKind::Truncated, 7), "truncate");
         assert_eq!(after(EventKind::Truncated, 8), "persist", "another file was cut");
-        assert_eq!(Happened::default().journal_mode(false), "rollback");
-        assert_eq!(Happened::default().journal_mode(true), "wal");
+        assert_eq!(TransactionNotes::default().journal_mode(false), "rollback");
+        assert_eq!(TransactionNotes::default().journal_mode(true), "wal");
     }
 
     #[test]
     fn so_many_syncs_of_the_journal_say_how_durable_it_is() {
-        let with = |log_syncs, journal_syncs| Happened { log_syncs, journal_syncs, ..Happened::default() };
+        let with = |log_syncs, journal_syncs| TransactionNotes {
+            log_syncs,
+            journal_syncs,
+            ..TransactionNotes::default()
+        };
         let rollback = [0, 1, 2, 3].map(|journal_syncs| with(0, journal_syncs).sync_mode(false));
         assert_eq!(rollback, ["none", "normal", "full", "full"]);
         assert_eq!([0, 1].map(|log_syncs| with(log_syncs, 0).sync_mode(true)), ["none", "full"]);

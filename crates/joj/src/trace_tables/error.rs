@@ -36,6 +36,19 @@ pub enum TableError {
         #[source]
         error: ParquetError,
     },
+    /// The directory has the trace with other labels: one of the two is wrong, or it is of another device.
+    #[error(
+        "{} is of the same trace with the labels {labels}; remove it and its namesake in `{other}`, or name another \
+         directory with `--export parquet=DIR`", .path.display()
+    )]
+    OtherLabels {
+        /// The file that is there.
+        path: PathBuf,
+        /// The other table.
+        other: &'static str,
+        /// Its labels, as JSON.
+        labels: String,
+    },
     /// The whole file cannot get its name.
     #[error("cannot rename {} to its name without `.part`: {error}", .path.display())]
     Rename {

@@ -6,23 +6,23 @@ use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::Header;
 use serde::Serialize;
 
-use super::cell::{TableCell, TableColumn, words};
+use super::cell::{TableCell, TableColumn, text};
 
 /// The version of the tables, as docs/trace_tables.md describes them.
-pub const TABLES_VERSION: u32 = 1;
+pub const TABLES_VERSION: u32 = 2;
 
 /// Labels of these names have a column of their own; the others are in `labels` alone.
-const NAMED: [&str; 4] = ["device", "device_id", "application", "sqlite_build"];
+pub const NAMED: [&str; 4] = ["device", "device_id", "application", "sqlite_build"];
 
 /// The columns that every table begins with.
 pub const FACT_COLUMNS: [TableColumn; 7] = [
-    words("trace_id"),
-    words("device"),
-    words("device_id"),
-    words("kernel"),
-    words("sqlite_build"),
-    words("labels"),
-    words("application"),
+    text("trace_id"),
+    text("device"),
+    text("device_id"),
+    text("kernel"),
+    text("sqlite_build"),
+    text("labels"),
+    text("application"),
 ];
 
 /// What a trace says of itself, and what `--label` says of it.
@@ -60,6 +60,8 @@ pub struct TableHeader<'a> {
     /// Events that the capture lost; `None` where it does not tell.
     pub lost: Option<u64>,
     pub trace_id: &'a str,
+    /// 16 hexadecimal digits: the same in both tables of one export, and another one where anything differs.
+    pub export_id: &'a str,
     pub kernel: &'a str,
     pub labels: &'a BTreeMap<String, String>,
     /// Kinds of the trace's filesystems.
@@ -107,7 +109,7 @@ impl Facts {
         })
     }
 
-    /// The header of a table with so many rows.
+    /// The header of a table with so many rows; its export's number is to be filled in.
     pub fn header(&self, table: &'static str, rows: u64, span_ns: u64, lost: Option<u64>) -> TableHeader<'_> {
         let mut filesystems: Vec<&str> = self.filesystems.iter().map(|(_, kind)| kind.as_str()).collect();
         filesystems.sort_unstable();
@@ -120,6 +122,7 @@ impl Facts {
             span_ns,
             lost,
             trace_id: &self.trace_id,
+            export_id: "",
             kernel: &self.kernel,
             labels: &self.labels,
             filesystems,
@@ -127,16 +130,22 @@ impl Facts {
     }
 }
 
-/// FNV-1a of what tells traces apart: not of what is known at their end only, where the time of their begin is known.
+/// Of what tells traces apart: not of what is known at their end only, where the time of their begin is known.
 fn trace_id(header: &Header) -> String {
     let ending = header.ending.as_ref().filter(|_| header.started_unix_ns == 0);
     let ending = ending.map(|ending| (ending.ended_ns, ending.events));
-    let disks: Vec<_> = header.disks.iter().map(|disk| (disk.number, &disk.name, disk.sectors)).collect();
-    let told = format!(
-        "{} {} {:?} {:?} {:?} {disks:?} {ending:?}",
-        header.started_unix_ns, header.started_ns, header.source, header.kernel, header.command
-    );
-    let hash = told.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let disks: Vec<_> =
+        header.disks.iter().map(|disk| (disk.number.to_string(), &disk.name, disk.sectors)).collect();
+    let started = (header.started_unix_ns, header.started_ns);
+    hashed(
+        &serde_json::json!([started, header.source, header.kernel, header.command, disks, ending])
+            .to_string(),
+    )
+}
+
+/// 16 hexadecimal digits: FNV-1a of a text.
+pub fn hashed(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{hash:016x}")

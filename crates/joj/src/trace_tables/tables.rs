@@ -10,9 +10,10 @@ use joj_analysis::trace::event::Event;
 use joj_analysis::trace::texts::Texts;
 
 use super::cell::TableColumn;
-use super::commits::{self, Happened};
+use super::commits::{self, TransactionNotes};
 use super::error::TableError;
-use super::facts::Facts;
+use super::existing::check_labels;
+use super::facts::{Facts, TableHeader, hashed};
 use super::runs;
 use super::writer::TableWriter;
 
@@ -25,8 +26,10 @@ pub struct Tables {
     facts: Facts,
     commits: TableWriter,
     runs: TableWriter,
-    happened: HashMap<TransactionId, Happened>,
+    notes: HashMap<TransactionId, TransactionNotes>,
     waiting: VecDeque<Transaction>,
+    /// Whether the files are on the medium before they have their names.
+    is_synced: bool,
     /// The first event's time and the last one's.
     span: Option<(u64, u64)>,
 }
@@ -34,17 +37,34 @@ pub struct Tables {
 impl Tables {
     /// Begins both files.
     /// # Errors
-    /// Where the directories or a file cannot be made.
+    /// Where the directories or a file cannot be made, or one is there with other labels.
     pub fn create(directory: &Path, facts: Facts) -> Result<Self, TableError> {
+        let path = |table: &str| directory.join(table).join(format!("{}.parquet", facts.trace_id));
+        for (table, other) in [("commits", "runs"), ("runs", "commits")] {
+            check_labels(&path(table), other, &facts.labels)?;
+        }
         let begin = |table: &str, columns: Vec<TableColumn>| {
             let folder = directory.join(table);
             fs::create_dir_all(&folder)
                 .map_err(|error| TableError::Directory { path: folder.clone(), error })?;
-            TableWriter::create(&folder.join(format!("{}.parquet", facts.trace_id)), &columns)
+            TableWriter::create(&path(table), &columns)
         };
         let commits = begin("commits", commits::columns())?;
         let runs = begin("runs", runs::columns())?;
-        Ok(Self { facts, commits, runs, happened: HashMap::new(), waiting: VecDeque::new(), span: None })
+        Ok(Self {
+            facts,
+            commits,
+            runs,
+            notes: HashMap::new(),
+            waiting: VecDeque::new(),
+            is_synced: true,
+            span: None,
+        })
+    }
+
+    /// Leaves the time of writing to the system: for tables that can be made again.
+    pub fn unsynced(self) -> Self {
+        Self { is_synced: false, ..self }
     }
 
     /// An event went by.
@@ -68,12 +88,12 @@ impl Tables {
             }
             Outcome::Sync(sync) => {
                 if let Some(transaction) = sync.transaction {
-                    self.happened.entry(transaction).or_default().sync(sync, texts);
+                    self.notes.entry(transaction).or_default().sync(sync, texts);
                 }
                 Ok(())
             }
             Outcome::Note(event, Some(transaction)) => {
-                self.happened.entry(*transaction).or_default().note(event, texts);
+                self.notes.entry(*transaction).or_default().note(event, texts);
                 Ok(())
             }
             Outcome::Transaction(transaction) if counts => {
@@ -81,7 +101,7 @@ impl Tables {
                 if self.waiting.len() > WAITING_MAX { self.write_oldest(texts) } else { Ok(()) }
             }
             Outcome::Transaction(transaction) => {
-                self.happened.remove(&transaction.id);
+                self.notes.remove(&transaction.id);
                 Ok(())
             }
             Outcome::Request(_) | Outcome::Note(_, None) => Ok(()),
@@ -97,16 +117,25 @@ impl Tables {
         }
         let span_ns = self.span.map_or(0, |(first_ns, last_ns)| last_ns.saturating_sub(first_ns));
         // First the runs: who finds commits finds their runs.
-        for (table, writer) in [("runs", self.runs), ("commits", self.commits)] {
+        let mut tables = [("runs", self.runs), ("commits", self.commits)];
+        let mut contents = String::new();
+        for (table, writer) in &mut tables {
+            let groups = serde_json::to_string(writer.end_rows()?)?;
             let header = self.facts.header(table, writer.rows(), span_ns, lost);
-            writer.finish(&serde_json::to_string(&header)?)?;
+            contents += &format!("{} {groups}\n", serde_json::to_string(&header)?);
+        }
+        let export_id = hashed(&contents);
+        for (table, writer) in tables {
+            let header = self.facts.header(table, writer.rows(), span_ns, lost);
+            let header = TableHeader { export_id: &export_id, ..header };
+            writer.finish(&serde_json::to_string(&header)?, self.is_synced)?;
         }
         Ok(())
     }
 
     fn write_oldest(&mut self, texts: &Texts) -> Result<(), TableError> {
         let Some(transaction) = self.waiting.pop_front() else { return Ok(()) };
-        let happened = self.happened.remove(&transaction.id).unwrap_or_default();
-        self.commits.push(commits::row(&transaction, &happened, &self.facts, texts))
+        let notes = self.notes.remove(&transaction.id).unwrap_or_default();
+        self.commits.push(commits::row(&transaction, &notes, &self.facts, texts))
     }
 }

@@ -1,8 +1,8 @@
-//! Writes the rows of a table: memory holds one row group, and the file gets its name when it is whole.
+//! Writes the rows of a table: memory holds one row group, and the file gets its name when it is whole and on the medium.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::cell::{ColumnKind, TableCell, TableColumn};
 use super::error::TableError;
+use super::seal::{SEAL_KEY, UNSEALED, seal};
 use crate::trace_file::{Checked, Checksum, Checksums};
 
 /// Key of the metadata entry that holds the header as JSON.
-const HEADER_KEY: &str = "joj_table";
+pub const HEADER_KEY: &str = "joj_table";
 /// Key of the metadata entry that holds the checksums, as in saved traces.
 const CHECKSUMS_KEY: &str = "joj_checksums";
 /// Rows of a row group: some megabytes of a column are enough for every reader.
@@ -30,11 +31,11 @@ const ROWS_PER_GROUP: usize = 128 * 1024;
 enum ColumnValues {
     Numbers(Vec<i64>),
     /// The known ones, and for each row whether it is known.
-    Perhaps(Vec<i64>, Vec<i16>),
-    Words(Vec<ByteArray>),
+    OptionalNumbers(Vec<i64>, Vec<i16>),
+    Text(Vec<ByteArray>),
 }
 
-/// Writes a table to `PATH.part`, which [`TableWriter::finish`] renames to `PATH`.
+/// Writes a table to a `.part` of its own, which [`TableWriter::finish`] renames to `PATH`.
 pub struct TableWriter {
     path: PathBuf,
     part: PathBuf,
@@ -51,21 +52,17 @@ pub struct TableWriter {
 impl TableWriter {
     /// Begins a table.
     /// # Errors
-    /// Where `PATH.part` cannot be made.
+    /// Where no `.part` can be made beside it.
     pub fn create(path: &Path, columns: &[TableColumn]) -> Result<Self, TableError> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
-        let file = opened.map_err(|error| TableError::Create { path: part.clone(), error })?;
+        let (part, file) = create_part(path)?;
         let sink = Checked::new(BufWriter::with_capacity(1 << 18, file));
         let writer = schema(columns)
             .and_then(|schema| SerializedFileWriter::new(sink, schema, Arc::new(properties())))
             .map_err(|error| TableError::Write { path: part.clone(), error })?;
         let waiting = columns.iter().map(|column| match column.kind {
             ColumnKind::Number => ColumnValues::Numbers(Vec::new()),
-            ColumnKind::Perhaps => ColumnValues::Perhaps(Vec::new(), Vec::new()),
-            ColumnKind::Words => ColumnValues::Words(Vec::new()),
+            ColumnKind::OptionalNumber => ColumnValues::OptionalNumbers(Vec::new(), Vec::new()),
+            ColumnKind::Text => ColumnValues::Text(Vec::new()),
         });
         Ok(Self {
             path: path.to_owned(),
@@ -86,15 +83,15 @@ impl TableWriter {
         let mut cells = 0;
         for (column, cell) in self.waiting.iter_mut().zip(row) {
             match (column, cell) {
-                (ColumnValues::Words(values), TableCell::Text(text)) => {
+                (ColumnValues::Text(values), TableCell::Text(text)) => {
                     values.push(kept(&mut self.texts, text))
                 }
                 (ColumnValues::Numbers(values), cell) => values.push(cell.stored().unwrap_or_default()),
-                (ColumnValues::Perhaps(values, known), cell) => {
+                (ColumnValues::OptionalNumbers(values, known), cell) => {
                     known.push(i16::from(cell.stored().is_some()));
                     values.extend(cell.stored());
                 }
-                (ColumnValues::Words(values), _) => values.push(kept(&mut self.texts, "")),
+                (ColumnValues::Text(values), _) => values.push(kept(&mut self.texts, "")),
             }
             cells += 1;
         }
@@ -109,19 +106,38 @@ impl TableWriter {
         self.rows
     }
 
-    /// Writes the rest and this header, and gives the file its name.
+    /// Writes what waits; no row may follow. Returns what the rows are known by: the ends of the row groups, and their checksums.
+    /// # Errors
+    /// As [`TableWriter::push`].
+    pub fn end_rows(&mut self) -> Result<&[(u64, u32)], TableError> {
+        self.write_group()?;
+        Ok(&self.checksums.groups)
+    }
+
+    /// Writes the rest and this header, and gives the file its name; `is_synced`: once it is on the medium.
     /// # Errors
     /// Where the file cannot be completed or renamed; it is gone then.
-    pub fn finish(mut self, header: &str) -> Result<(), TableError> {
+    pub fn finish(mut self, header: &str, is_synced: bool) -> Result<(), TableError> {
         self.write_group()?;
         self.checksums.header = Checksum::of(header.as_bytes());
         let checksums = serde_json::to_string(&self.checksums)?;
         let Some(mut file) = self.file.take() else { return Ok(()) };
         file.append_key_value_metadata(KeyValue::new(HEADER_KEY.to_owned(), header.to_owned()));
         file.append_key_value_metadata(KeyValue::new(CHECKSUMS_KEY.to_owned(), checksums));
-        let renamed = match file.finish() {
+        file.append_key_value_metadata(KeyValue::new(SEAL_KEY.to_owned(), UNSEALED.to_owned()));
+        let sealed = file.finish().and_then(|_| {
+            file.inner_mut().flush()?;
+            let part = OpenOptions::new().read(true).write(true).open(&self.part)?;
+            seal(&part)?;
+            // Before the rename: a power cut may leave the old file or none, and not the name of an empty one.
+            if is_synced {
+                part.sync_all()?;
+            }
+            Ok(())
+        });
+        let renamed = match sealed {
             Err(error) => Err(TableError::Write { path: self.part.clone(), error }),
-            Ok(_) => std::fs::rename(&self.part, &self.path)
+            Ok(()) => std::fs::rename(&self.part, &self.path)
                 .map_err(|error| TableError::Rename { path: self.part.clone(), error }),
         };
         // Not whole: it goes with the writer.
@@ -137,11 +153,11 @@ impl TableWriter {
         for column in &mut self.waiting {
             match column {
                 ColumnValues::Numbers(values) => values.clear(),
-                ColumnValues::Perhaps(values, known) => {
+                ColumnValues::OptionalNumbers(values, known) => {
                     values.clear();
                     known.clear();
                 }
-                ColumnValues::Words(values) => values.clear(),
+                ColumnValues::Text(values) => values.clear(),
             }
         }
         self.rows_waiting = 0;
@@ -157,6 +173,23 @@ impl Drop for TableWriter {
             let _ = std::fs::remove_file(&self.part);
         }
     }
+}
+
+/// A file of this writer alone: another joj may be exporting the same trace.
+fn create_part(path: &Path) -> Result<(PathBuf, File), TableError> {
+    let process = std::process::id();
+    for number in 0_u32.. {
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{process}-{number}.part"));
+        let part = PathBuf::from(part);
+        match OpenOptions::new().write(true).create_new(true).open(&part) {
+            // Left over by a process of the same number, or that of a container which sees the same directory.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(TableError::Create { path: part, error }),
+            Ok(file) => return Ok((part, file)),
+        }
+    }
+    unreachable!("four thousand million parts of one table")
 }
 
 fn kept(texts: &mut HashMap<Box<str>, ByteArray>, text: &str) -> ByteArray {
@@ -193,10 +226,10 @@ fn write_columns(
         let Some(mut writer) = group.next_column()? else { break };
         match column {
             ColumnValues::Numbers(values) => writer.typed::<Int64Type>().write_batch(values, None, None)?,
-            ColumnValues::Perhaps(values, known) => {
+            ColumnValues::OptionalNumbers(values, known) => {
                 writer.typed::<Int64Type>().write_batch(values, Some(known), None)?
             }
-            ColumnValues::Words(values) => writer.typed::<ByteArrayType>().write_batch(values, None, None)?,
+            ColumnValues::Text(values) => writer.typed::<ByteArrayType>().write_batch(values, None, None)?,
         };
         writer.close()?;
     }

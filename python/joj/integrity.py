@@ -1,0 +1,131 @@
+"""Whether a file of a table is what was written (docs/trace_tables.md, "The end of a file").
+
+The checksum of its end is looked at before anything that the end says: no reader of Parquet sees an end that is not whole.
+"""
+
+import json
+import zlib
+from typing import Any, BinaryIO
+
+from joj.errors import JojError, NewerFile
+from joj.version import TABLES_VERSION
+
+HEADER_KEY = b"joj_table"
+CHECKSUMS_KEY = b"joj_checksums"
+#: Tables of a trace.
+TABLES = ("commits", "runs")
+MAGIC = b"PAR1"
+#: In front of the checksum of the end: its key, and how Thrift begins a text of 8 bytes.
+SEAL = b"joj_footer\x18\x08"
+DIGITS = 8
+#: Behind the end: its length, and the magic.
+TAIL_BYTES = 8
+#: What is read at once.
+PIECE_BYTES = 4 << 20
+
+#: What a file's header says (docs/trace_tables.md, "Metadata").
+Header = dict[str, Any]
+
+
+class Damaged(Exception):
+    """Why a file is not whole."""
+
+
+class Foreign(Exception):
+    """Why a file is no table of ours, or none that this version reads."""
+
+
+def header_of(path: str, is_full: bool) -> Header:
+    """The header of a file, once it is known to be whole. `is_full`: all bytes are read, else the end of the file alone."""
+    with open(path, "rb") as file:
+        begin, end = _end(file)
+        _check_seal(end)
+        header, groups = _metadata(path, file)
+        if groups and groups[-1][0] != begin:
+            raise Damaged(f"its row groups end at byte {groups[-1][0]}, and its end begins at {begin}")
+        if is_full:
+            _check_groups(file, groups)
+        return header
+
+
+def _end(file: BinaryIO) -> tuple[int, bytes]:
+    """Where the end of the file begins, and the end, with its length and the magic."""
+    size = file.seek(0, 2)
+    if size == 0:
+        raise Damaged("it is empty")
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise Foreign("it is no Parquet file") if size < TAIL_BYTES else Damaged("it does not begin as a Parquet file")
+    file.seek(max(0, size - TAIL_BYTES))
+    tail = file.read()
+    begin = size - TAIL_BYTES - int.from_bytes(tail[:4], "little")
+    if tail[4:] != MAGIC or begin < len(MAGIC):
+        raise Damaged("it does not end as a Parquet file: it was cut, or its last bytes are not what was written")
+    file.seek(begin)
+    return begin, file.read()
+
+
+def _check_seal(end: bytes) -> None:
+    at = end.find(SEAL) + len(SEAL)
+    if at < len(SEAL):
+        if HEADER_KEY not in end:
+            what = "a saved trace; `joj trace --read` exports it" if b"joj_trace" in end else "no table of joj's"
+            raise Foreign(f"it is {what}")
+        if b'"version":1,' in end:
+            # No checksum covered that version's end.
+            raise Foreign("it is of version 1 of the tables, which this package does not read: export its trace again")
+        raise Damaged("its end is not what was written")
+    told = end[at : at + DIGITS]
+    if told != b"%08x" % zlib.crc32(end[:at] + b"0" * DIGITS + end[at + DIGITS :]):
+        raise Damaged("its end is not what was written")
+
+
+def _metadata(path: str, file: BinaryIO) -> tuple[Header, list[tuple[int, int]]]:
+    """The header, and each row group: the byte behind it, and the checksum of all bytes since the one before."""
+    from pyarrow.parquet import read_metadata
+
+    metadata = read_metadata(file)
+    entries = metadata.metadata or {}
+    header: Header = json.loads(entries[HEADER_KEY])
+    if header["version"] > TABLES_VERSION:
+        raise NewerFile(
+            f"{path} is of version {header['version']} of the tables, and this package reads up to {TABLES_VERSION}: "
+            f"install the package of {header['writer']}, which wrote it (its `make packages` makes the wheel)"
+        )
+    checksums = json.loads(entries[CHECKSUMS_KEY])
+    if zlib.crc32(entries[HEADER_KEY]) != checksums["header"]:
+        raise Damaged("its header is not what was written")
+    if metadata.num_rows != header["rows"]:
+        raise Damaged(f"it has {metadata.num_rows} rows, and {header['rows']} were written")
+    if header["table"] not in TABLES:
+        raise Damaged(f"it is a table called {header['table']}")
+    return header, checksums["groups"]
+
+
+def _check_groups(file: BinaryIO, groups: list[tuple[int, int]]) -> None:
+    file.seek(0)
+    at = 0
+    for number, (end, checksum) in enumerate(groups):
+        found = 0
+        while at < end:
+            piece = file.read(min(PIECE_BYTES, end - at))
+            if not piece:
+                raise Damaged(f"it ends in row group {number}")
+            found = zlib.crc32(piece, found)
+            at += len(piece)
+        if found != checksum:
+            raise Damaged(f"row group {number} is not what was written")
+
+
+def why_not_whole(path: str, is_full: bool) -> Header | str:
+    """The header of a file, or the reason why it does not count. A newer file raises."""
+    try:
+        return header_of(path, is_full)
+    except Foreign as error:
+        return str(error)
+    except JojError:
+        raise
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    except (Damaged, ValueError, KeyError, TypeError) as error:
+        return f"damaged: {error}"

@@ -1,0 +1,51 @@
+"""Writes tables as `joj trace --export parquet=DIR` does (docs/trace_tables.md), from rows that a test chose."""
+
+import json
+import pathlib
+import zlib
+
+import pyarrow
+import pyarrow.parquet
+
+SEAL = b"joj_footer\x18\x08"
+
+
+def write(path: pathlib.Path, rows: pyarrow.Table, header: dict) -> None:
+    """A whole file: one row group, and a header with as many rows."""
+    told = json.dumps({**header, "rows": rows.num_rows}, separators=(",", ":"))
+    rows = rows.replace_schema_metadata(None)
+    with open(path, "w+b") as sink:
+        with pyarrow.parquet.ParquetWriter(sink, rows.schema, write_statistics=False) as writer:
+            if rows.num_rows:
+                writer.write_table(rows, row_group_size=rows.num_rows)
+            end = sink.tell()
+            sink.seek(0)
+            groups = [[end, zlib.crc32(sink.read(end))]] if rows.num_rows else []
+            checksums = json.dumps({"header": zlib.crc32(told.encode()), "groups": groups})
+            writer.add_key_value_metadata({"joj_table": told, "joj_checksums": checksums, "joj_footer": "00000000"})
+        sink.flush()
+        seal(path)
+
+
+def seal(path: pathlib.Path) -> None:
+    """The checksum of the file's end, into that end."""
+    data = path.read_bytes()
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    at = data.index(SEAL, begin) + len(SEAL)
+    unsealed = data[:at] + b"00000000" + data[at + 8 :]
+    path.write_bytes(data[:at] + b"%08x" % zlib.crc32(unsealed[begin:]) + data[at + 8 :])
+
+
+def read(path: pathlib.Path) -> tuple[pyarrow.Table, dict]:
+    """The rows of a file, and its header."""
+    with pyarrow.parquet.ParquetFile(path) as file:
+        return file.read().replace_schema_metadata(None), json.loads(file.metadata.metadata[b"joj_table"])
+
+
+def change(path: pathlib.Path, header: dict, columns: dict | None = None) -> None:
+    """Writes a file anew with other values: of its header, and of whole columns."""
+    rows, told = read(path)
+    for name, values in (columns or {}).items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), pyarrow.array(values, rows.schema.field(place).type))
+    write(path, rows, {**told, **header})

@@ -1,0 +1,211 @@
+"""A file that is not whole is named, skipped and counted: whatever byte was changed, and whatever is missing."""
+
+import json
+import os
+import random
+import shutil
+
+import pyarrow
+import pyarrow.parquet
+import table_files
+from fleets import FleetTest, answers, command, load, names, planted
+
+
+def inventory(place):
+    from joj.files import take_inventory
+
+    return take_inventory(place)
+
+
+def end_of(data: bytes) -> int:
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+class Damage(FleetTest):
+    def test_damaged_files_are_named_and_counted(self) -> None:
+        expected = answers(planted())
+        found = load(planted()).inventory
+        named = {problem.path for problem in found.problems if problem.reason.startswith("damaged")}
+        self.assertEqual(named, set(expected["damaged"]))
+        self.assertEqual((found.left_out, len(found.problems)), (6, 12))
+        told = command(planted()).stdout
+        self.assertIn("12 files or folders are left out, and with them 6 traces", told)
+        for path in expected["damaged"]:
+            self.assertIn(f"{path}: damaged: ", told)
+
+    def test_any_flipped_bit_is_found(self) -> None:
+        from joj.integrity import why_not_whole
+
+        chance = random.Random(5)
+        for table in ("commits", "runs"):
+            path = next((self.copy() / table).iterdir())
+            whole = path.read_bytes()
+            self.assertIsInstance(why_not_whole(str(path), True), dict)
+            end = end_of(whole)
+            # Each byte of the end, and some of the rest.
+            for at in (*range(end, len(whole)), *range(8), *(chance.randrange(8, end) for _ in range(300))):
+                flipped = bytes([whole[at] ^ 1 << chance.randrange(8)])
+                with open(path, "r+b") as file:
+                    file.seek(at)
+                    file.write(flipped)
+                    file.flush()
+                    self.assertIsInstance(why_not_whole(str(path), True), str, f"byte {at} of {table}")
+                    file.seek(at)
+                    file.write(whole[at : at + 1])
+
+    def test_a_cut_file_and_a_longer_one_are_named_and_counted(self) -> None:
+        for table in ("commits", "runs"):
+            place = self.copy()
+            path = next((place / table).iterdir())
+            whole = path.read_bytes()
+            end = end_of(whole)
+            changed = [whole[:at] for at in (0, 3, 7, 8, 100, end, len(whole) // 2, len(whole) - 1)]
+            for data in (*changed, whole + b"\0", whole[:end] + whole[end + 1 :], whole[:-8] + b"\xff\xff\xff\x7fPAR1"):
+                path.write_bytes(data)
+                found = inventory(place)
+                self.assertEqual((found.traces, found.left_out), ([], 1), f"{len(data)} bytes of {table}")
+                self.assertIn(str(path), [problem.path for problem in found.problems])
+            path.write_bytes(whole)
+            self.assertEqual(inventory(place).left_out, 0)
+
+    def test_a_newer_file_is_refused_with_what_helps(self) -> None:
+        place = self.copy()
+        path = next((place / "runs").iterdir())
+        table_files.change(path, {"version": 3, "writer": "joj 9.1.0"})
+        told = self.refused(place)
+        self.assertIn(f"{path} is of version 3 of the tables", told)
+        self.assertIn("install the package of joj 9.1.0", told)
+
+    def test_a_flipped_version_is_damage_and_no_newer_file(self) -> None:
+        place = self.copy(2)
+        path = sorted((place / "runs").iterdir())[0]
+        path.write_bytes(path.read_bytes().replace(b'"version":2', b'"version":3'))
+        found = inventory(place)
+        self.assertEqual((len(found.traces), found.left_out), (1, 1))
+
+    def test_an_older_file_is_named_with_what_to_do(self) -> None:
+        place = self.copy(2)
+        path = sorted((place / "runs").iterdir())[0]
+        rows, header = table_files.read(path)
+        old = {"joj_table": json.dumps({**header, "version": 1}, separators=(",", ":")), "joj_checksums": "{}"}
+        pyarrow.parquet.write_table(rows.replace_schema_metadata(old), path)
+        found = inventory(place)
+        self.assertEqual((len(found.traces), found.left_out), (1, 1))
+        self.assertIn("of version 1 of the tables, which this package does not read: export its trace again", found.problems[0].reason)
+
+    def test_halves_of_two_exports_are_no_trace(self) -> None:
+        place = self.copy()
+        table_files.change(next((place / "runs").iterdir()), {"export_id": "0" * 16})
+        found = inventory(place)
+        self.assertEqual((found.traces, found.left_out, len(found.problems)), ([], 1, 2))
+        self.assertIn("commits and runs are of two exports", found.problems[0].reason)
+
+    def test_folders_are_the_users_and_a_second_copy_of_a_trace_does_not_count(self) -> None:
+        from joj import questions
+
+        place = self.copy()
+        (place / "device=wrong/day=1").mkdir(parents=True)
+        (place / "runs").rename(place / "device=wrong/day=1/runs")
+        fleet = load(place)
+        self.assertEqual((len(fleet.inventory.traces), fleet.inventory.problems), (1, []))
+        self.assertNotEqual(fleet.rows(questions.flushes(fleet))[0]["device"], "wrong")
+        shutil.copytree(place / "commits", place / "again")
+        found = load(place).inventory
+        self.assertEqual(len(found.traces), 1)
+        self.assertIn("the same trace as", found.problems[0].reason)
+
+    def test_paths_are_no_patterns(self) -> None:
+        from joj import questions
+
+        for name, beside in (("a*", "ab"), ("a?", "ab"), ("[ab]", "a"), ("{a,b}", "a"), ("a\\b", "ab"), ("a b%20", "ab")):
+            place = self.folder()
+            self.copy(1, place / name)
+            # The same trace beside it: read as well, it would count twice.
+            self.copy(1, place / beside)
+            fleet = load(place)
+            self.assertEqual(len(fleet.inventory.traces), 1)
+            self.assertEqual(fleet.rows(questions.per_commit(fleet))[0]["commits"], 200, name)
+
+    def test_links_are_followed_once_and_what_cannot_be_read_is_named(self) -> None:
+        place, elsewhere = self.folder(), self.copy(1)
+        (place / "day").symlink_to(elsewhere)
+        (place / "again").symlink_to(place)
+        (place / "gone.parquet").symlink_to(place / "nowhere")
+        found = inventory(place)
+        self.assertEqual(len(found.traces), 1)
+        self.assertEqual([(problem.path, problem.reason) for problem in found.problems],
+                         [(str(place / "gone.parquet"), "cannot be read: No such file or directory")])
+        self.assertEqual(found.left_out, 0)
+
+    def test_a_folder_that_cannot_be_read_is_named(self) -> None:
+        from unittest import mock
+
+        place = self.copy(1)
+        locked = place / "locked"
+        locked.mkdir()
+        scan = os.scandir
+
+        def refuse(path):
+            if str(path) == str(locked):
+                raise PermissionError(13, "Permission denied", str(locked))
+            return scan(path)
+
+        # Root reads everything: the refusal is made.
+        with mock.patch("os.scandir", refuse):
+            found = inventory(place)
+        self.assertEqual((len(found.traces), [problem.path for problem in found.problems]), (1, [str(locked)]))
+
+    def test_files_that_are_no_trace_are_no_trace_left_out(self) -> None:
+        place = self.copy(1)
+        pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), place / "foreign.parquet")
+        (place / "notes.parquet").write_text("no Parquet file at all")
+        part = place / "runs" / f"{names()[0]}.4711-0.part"
+        part.write_bytes(b"PAR1")
+        found = inventory(place)
+        self.assertEqual((len(found.traces), found.left_out, len(found.problems)), (1, 0, 3))
+        self.assertIn("no table of joj's", {problem.path: problem.reason for problem in found.problems}[str(place / "foreign.parquet")])
+        (place / "runs" / names()[0]).unlink()
+        found = inventory(place)
+        self.assertEqual((len(found.traces), found.left_out, len(found.problems)), (0, 1, 4))
+
+    def test_what_changes_after_the_check_is_named(self) -> None:
+        from joj import JojError, questions
+
+        place = self.copy(2)
+        fleet = load(place)
+        path = sorted((place / "commits").iterdir())[0]
+        whole = path.read_bytes()
+        end = end_of(whole)
+        path.write_bytes(whole[:end] + bytes(len(whole) - 8 - end) + whole[-8:])
+        with self.assertRaises(JojError) as raised:
+            fleet.rows(questions.per_commit(fleet))
+        self.assertIn(str(path), str(raised.exception))
+
+    def test_rows_that_the_engine_does_not_read_are_noticed(self) -> None:
+        from joj import JojError
+
+        place = self.copy(2)
+        fleet = load(place)
+        path = sorted((place / "commits").iterdir())[0]
+        rows, header = table_files.read(path)
+        table_files.write(path, rows.slice(0, 10), header)
+        left = fleet.inventory.rows("commits") - rows.num_rows + 10
+        self.assertRaisesRegex(JojError, f"reads {left} rows of commits.*{path.name}", fleet.check_rows)
+
+    def test_a_fleet_is_loaded_with_the_rows_that_were_checked(self) -> None:
+        from unittest import mock
+
+        from joj import JojError
+        from joj.files import Inventory
+
+        with mock.patch.object(Inventory, "rows", lambda inventory, table: 1):
+            self.assertRaisesRegex(JojError, "and the files have 1: one of the files was changed", load, self.copy(1))
+
+    def test_bytes_that_were_not_looked_at_give_no_traceback(self) -> None:
+        place = self.copy(2)
+        path = sorted((place / "commits").iterdir())[0]
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4] + b"\xff" * 2000 + whole[2004:])
+        told = self.refused(place, "--check", "footer")
+        self.assertIn(f"{path}: damaged: row group 0 is not what was written", told)
+        self.assertEqual(command(place).returncode, 0)
