@@ -17,22 +17,67 @@ use crate::trace_tables::TableError;
 use crate::trace_tables::facts::Facts;
 use crate::trace_tables::tables::Tables;
 
-/// What a report of the fleet must say; `answers.json`.
+/// Of fewer devices of a model nobody knows what is usual: docs/fleet.md.
+const OUTLIER_DEVICES_MIN: usize = 8;
+
+/// What a report of the fleet must say; `answers.json`. All but `damaged` is of the traces whose files are whole.
 #[derive(Debug, Serialize)]
 struct Answers {
     seed: u64,
     commits_each: u64,
     /// The planted factor.
     regression: f64,
-    /// Of the traces whose files are whole.
     whole: FleetSums,
     /// The same by `device version`.
     groups: BTreeMap<String, FleetSums>,
-    devices: u64,
+    /// The same by device model.
+    models: BTreeMap<String, FleetSums>,
+    devices: usize,
+    /// Devices with both versions.
+    pairs: usize,
     /// `device_id` of those that are slower than the others of their model.
     outliers: Vec<String>,
     /// Files that were damaged.
     damaged: Vec<PathBuf>,
+}
+
+/// A device: its model, and its `device_id`, or the number of its trace where it has none.
+type FleetUnit = (&'static str, String);
+
+/// The whole traces of a fleet, as they are written.
+#[derive(Debug, Default)]
+struct Whole {
+    all: FleetSums,
+    groups: BTreeMap<String, FleetSums>,
+    models: BTreeMap<String, FleetSums>,
+    /// Versions of each device, and whether it is slow.
+    units: BTreeMap<FleetUnit, (Vec<&'static str>, bool)>,
+}
+
+impl Whole {
+    fn add(&mut self, trace: &FleetTrace, sums: &FleetSums) {
+        let model = trace.model().name;
+        self.all.add(sums);
+        self.groups.entry(format!("{model} {}", trace.version)).or_default().add(sums);
+        self.models.entry(model.to_owned()).or_default().add(sums);
+        let id = if trace.device_id.is_empty() { trace.number.to_string() } else { trace.device_id.clone() };
+        let (versions, is_slow) = self.units.entry((model, id)).or_default();
+        versions.push(trace.version);
+        *is_slow = trace.is_outlier && !trace.device_id.is_empty();
+    }
+
+    /// Those that a report can find: it needs some others of their model to compare with.
+    fn outliers(&self) -> Vec<String> {
+        let labelled = |model: &str| {
+            let of_model = self.units.iter().filter(|((name, _), (versions, _))| {
+                *name == model && versions.iter().all(|version| !version.is_empty())
+            });
+            of_model.count()
+        };
+        let slow = self.units.iter().filter(|(_, (_, is_slow))| *is_slow);
+        let slow = slow.filter(|((model, _), _)| labelled(model) >= OUTLIER_DEVICES_MIN);
+        slow.map(|((_, id), _)| id.clone()).collect()
+    }
 }
 
 /// Writes the tables of so many traces below the directory, and `answers.json` beside them.
@@ -45,30 +90,30 @@ pub fn run(traces: u64, directory: &Path, options: &TraceGenerateOptions) -> Res
         ));
     }
     let plan = FleetPlan { seed: options.seed, commits: options.commits, regression: options.regression };
-    let mut answers = Answers {
+    let mut whole = Whole::default();
+    let mut damaged = Vec::new();
+    for number in 0..traces {
+        let trace = FleetTrace::numbered(number, &plan);
+        let sums = write(&trace, &plan, directory).map_err(ExportError::Tables)?;
+        // Spread over the fleet.
+        if number * options.damaged / traces != (number + 1) * options.damaged / traces {
+            damaged.push(damage(&trace.id(&plan), directory, damaged.len())?);
+        } else {
+            whole.add(&trace, &sums);
+        }
+    }
+    let answers = Answers {
         seed: options.seed,
         commits_each: options.commits,
         regression: options.regression,
-        whole: FleetSums::default(),
-        groups: BTreeMap::new(),
-        devices: traces.div_ceil(2),
-        outliers: Vec::new(),
-        damaged: Vec::new(),
+        devices: whole.units.len(),
+        pairs: whole.units.values().filter(|(versions, _)| versions.len() == 2).count(),
+        outliers: whole.outliers(),
+        whole: whole.all,
+        groups: whole.groups,
+        models: whole.models,
+        damaged,
     };
-    for number in 0..traces {
-        let trace = FleetTrace::numbered(number);
-        let sums = write(&trace, &plan, directory).map_err(ExportError::Tables)?;
-        if trace.is_outlier && number.is_multiple_of(2) {
-            answers.outliers.push(trace.device_id.clone());
-        }
-        // Spread over the fleet.
-        if number * options.damaged / traces != (number + 1) * options.damaged / traces {
-            answers.damaged.push(damage(&trace.id(&plan), directory, answers.damaged.len())?);
-            continue;
-        }
-        answers.groups.entry(format!("{} {}", trace.device, trace.version)).or_default().add(&sums);
-        answers.whole.add(&sums);
-    }
     let text = format!("{}\n", serde_json::to_string_pretty(&answers)?);
     output_file::write(&directory.join("answers.json"), &text)?;
     println!("wrote {traces} traces with {} commits each below {}", options.commits, directory.display());
@@ -76,8 +121,10 @@ pub fn run(traces: u64, directory: &Path, options: &TraceGenerateOptions) -> Res
 }
 
 fn write(trace: &FleetTrace, plan: &FleetPlan, directory: &Path) -> Result<FleetSums, TableError> {
-    let labels = [("device", trace.device), ("device_id", &trace.device_id), ("app_version", trace.version)];
-    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let labels =
+        [("device", trace.model().name), ("device_id", &trace.device_id), ("app_version", trace.version)];
+    let labels = labels.into_iter().filter(|(_, value)| !value.is_empty());
+    let labels: Vec<_> = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let header = Header {
         kernel: "6.1.0-fleet".to_owned(),
         filesystems: vec![MountedFilesystem {
@@ -89,15 +136,12 @@ fn write(trace: &FleetTrace, plan: &FleetPlan, directory: &Path) -> Result<Fleet
     };
     let mut facts = Facts::of(&header, &labels);
     facts.trace_id = trace.id(plan);
-    let mut tables = Tables::create(directory, facts)?;
-    tables.covers(0, DAY_NS);
+    let mut tables = Tables::create(directory, facts)?.unsynced();
+    tables.covers(0, trace.model().span_ns);
     let (sums, texts) = trace.play(plan, &mut |outcome, texts| tables.outcome(outcome, true, texts))?;
     tables.finish(Some(0), &texts)?;
     Ok(sums)
 }
-
-/// A trace is of one day.
-const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Cuts the runs, or changes a byte of the commits, of a trace. Returns which file.
 fn damage(trace_id: &str, directory: &Path, number: usize) -> Result<PathBuf, ExportError> {
