@@ -1,0 +1,113 @@
+"""Two versions, by pairs of one device: how each figure changed, and whether that is more than chance (docs/fleet.md)."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, pstdev
+
+from joj.errors import JojError
+from joj.figures import figures
+from joj.fleet import Fleet, Row
+
+#: What is compared.
+METRICS = (
+    "kib_per_commit",
+    "kib_with_checkpoints",
+    "joj_kib_per_commit",
+    "flushes_per_commit",
+    "commit_p50_ms",
+    "flush_p50_ms",
+)
+#: Where nothing changed, so many comparisons call something a change, at most.
+ERROR = 0.01
+#: Values that are as likely of either sign: the distance of their sum from 0, in roots of the sum of their squares, is larger than
+#: x with a chance below 3.178 times that of a normal value (Bentkus and Dzindzalieta 2015). Each metric has its part of the error.
+DISTANCE = NormalDist().inv_cdf(1 - ERROR / len(METRICS) / 2 / 3.178)
+#: Of fewer pairs no distance is that large.
+PAIRS_MIN = math.floor(DISTANCE**2) + 1
+#: A smaller change of the ratio is not called one.
+RATIO_CHANGE_MIN = 0.02
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a figure changed between two versions, over the devices that have both."""
+
+    metric: str
+    devices: int
+    #: Devices with both versions, of which one has no such figure.
+    left_out: int
+    #: Means of the devices.
+    before: float | None
+    after: float | None
+    #: None where it would be infinite.
+    ratio: float | None
+    low: float | None
+    high: float | None
+    #: `regression`, `improvement`, `none`, or `too few` devices.
+    verdict: str
+
+
+#: The figure of a device before and after.
+Pair = tuple[float, float]
+
+
+def compare(fleet: Fleet, key: str, before: str, after: str) -> list[Difference]:
+    """Each metric with `after` beside `before`, values of a label or column, over the devices that have both."""
+    if key in ("device", "device_id", "trace_id"):
+        raise JojError(f"{key} cannot be compared by pairs of one device; name a label such as app_version")
+    if before == after:
+        raise JojError(f"{key}={before} is named twice; name two versions")
+    rows = [row for row in figures(fleet, ["device", "device_id", key]) if row["keys"][1]]
+    values = {str(row["keys"][2]) for row in rows}
+    for value in (before, after):
+        if value not in values:
+            known = ", ".join(sorted(values)[:10]) or "none with a device_id"
+            raise JojError(f"no trace has {key}={value}; there are {known}")
+    found: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        model, unit, value = row["keys"]
+        found[model, unit][str(value)] = row
+    pairs = [(of_unit[before], of_unit[after]) for of_unit in found.values() if {before, after} <= set(of_unit)]
+    if not pairs:
+        raise JojError(f"no device has both {key}={before} and {key}={after}: nothing can be paired")
+    return [_of_metric(metric, pairs) for metric in METRICS]
+
+
+def _of_metric(metric: str, rows: Sequence[tuple[Row, Row]]) -> Difference:
+    both = [(one.get(metric), two.get(metric)) for one, two in rows]
+    pairs = [(float(one), float(two)) for one, two in both if one is not None and two is not None]
+    return difference(metric, pairs, len(both) - len(pairs))
+
+
+def difference(metric: str, pairs: Sequence[Pair], left_out: int = 0) -> Difference:
+    """What the pairs of a metric say."""
+    if not pairs:
+        return Difference(metric, 0, left_out, None, None, None, None, None, "too few")
+    before, after = (fmean(pair[place] for pair in pairs) for place in (0, 1))
+    is_positive = all(one > 0 and two > 0 for one, two in pairs)
+    middle, half = _interval([math.log(two / one) if is_positive else two - one for one, two in pairs])
+    if is_positive:
+        ratio, low, high = (_exponential(value) for value in (middle, middle - half, middle + half))
+    else:
+        ratio, low, high = ((before + value) / before if before else None for value in (middle, middle - half, middle + half))
+    if len(pairs) < PAIRS_MIN:
+        return Difference(metric, len(pairs), left_out, before, after, ratio, None, None, "too few")
+    # Without a ratio there was nothing before: any change is large.
+    is_large = ratio is None or abs(ratio - 1) >= RATIO_CHANGE_MIN
+    verdict = "none"
+    if is_large and abs(middle) > half:
+        verdict = "regression" if middle > 0 else "improvement"
+    return Difference(metric, len(pairs), left_out, before, after, ratio, low, high, verdict)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and how far the true one may be from it: those are all means that `DISTANCE` does not exclude."""
+    room = len(values) - DISTANCE**2
+    return fmean(values), DISTANCE * pstdev(values) / math.sqrt(room) if room > 0 else math.inf
+
+
+def _exponential(value: float) -> float | None:
+    """None where it is too large for a number."""
+    return math.exp(value) if value < 700 else None

@@ -1,0 +1,51 @@
+"""Devices that are unlike the others of their model."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from joj.figures import figures
+from joj.fleet import Fleet, Row
+
+#: So many times the usual distance from the median of its model, and so many times the median or the median so many times it:
+#: then a device is an outlier.
+DISTANCE_MIN = 6.0
+RATIO_MIN = 1.5
+#: Of fewer devices nobody knows what is usual.
+DEVICES_MIN = 8
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A device that is unlike the others of its model."""
+
+    device: str
+    device_id: str
+    metric: str
+    value: float
+    median: float
+
+
+def outliers(fleet: Fleet, metrics: Iterable[str] = ("flush_p50_ms", "kib_per_commit")) -> list[Outlier]:
+    """Devices far from the median of their model, the farthest first."""
+    by_model: dict[str, list[Row]] = defaultdict(list)
+    for row in figures(fleet, ["device", "device_id"]):
+        by_model[row["device"]].append(row)
+    found: list[tuple[float, Outlier]] = []
+    for metric in metrics:
+        for model, rows in by_model.items():
+            logs = [(math.log(row[metric]), row) for row in rows if row["device_id"] and row.get(metric)]
+            if len(logs) < DEVICES_MIN:
+                continue
+            middle = median(value for value, _ in logs)
+            # 1.4826: of normally distributed values, the standard deviation.
+            usual = 1.4826 * median(abs(value - middle) for value, _ in logs)
+            for value, row in logs:
+                distance = abs(value - middle)
+                if distance > max(DISTANCE_MIN * usual, math.log(RATIO_MIN)):
+                    outlier = Outlier(model, row["device_id"], metric, row[metric], math.exp(middle))
+                    found.append((distance, outlier))
+    found.sort(key=lambda one: (-one[0], one[1].device_id))
+    return [outlier for _, outlier in found]

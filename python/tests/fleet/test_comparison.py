@@ -1,0 +1,116 @@
+"""A comparison finds what was planted, with its size, and where nothing changed it says so as often as it promises."""
+
+import math
+import random
+
+from fleets import FleetTest, answers, even, generate, load, planted
+
+#: What was planted: the factor, and where nothing was.
+FACTORS = {"flushes_per_commit": 1.0}
+#: How the logarithm of a device's ratio may be spread where nothing changed: in all of these either way is as likely.
+SPREADS = {
+    "normal": lambda chance: chance.gauss(0, 0.3),
+    "two values": lambda chance: chance.choice((-0.3, 0.3)),
+    "rare and large": lambda chance: chance.choice((-3, 3)) if chance.random() < 0.1 else chance.gauss(0, 0.05),
+    "heavy tails": lambda chance: chance.gauss(0, 0.3) / math.sqrt(chance.gammavariate(1, 1)),
+    "most are the same": lambda chance: chance.choice((-0.5, 0.5)) if chance.random() < 0.3 else 0.0,
+}
+DEVICES = (2, 5, 13, 14, 17, 25)
+ROUNDS = 120
+
+
+def verdicts(chance: random.Random, devices: int, spread, factor: float, zeros: float = 0.0) -> list[str]:
+    """Of one comparison: each metric has devices of its own. A share of the devices has 0 in one of the versions."""
+    from joj.comparison import METRICS, difference
+
+    told = []
+    for metric in METRICS:
+        pairs = []
+        for _ in range(devices):
+            level = math.exp(chance.gauss(0, 1))
+            pair = [level, level * factor * math.exp(spread(chance))]
+            if chance.random() < zeros:
+                pair[chance.randrange(2)] = 0.0
+            pairs.append((pair[0], pair[1]))
+        told.append(difference(metric, pairs).verdict)
+    return told
+
+
+class Comparison(FleetTest):
+    def test_the_planted_regression_is_found_with_its_size_and_no_other(self) -> None:
+        from joj.comparison import compare
+
+        for row in compare(load(planted()), "app_version", "1.0", "2.0"):
+            factor = FACTORS.get(row.metric, answers(planted())["regression"])
+            self.assertEqual(row.verdict, "none" if factor == 1 else "regression", row)
+            self.assertEqual((row.devices, row.left_out), (answers(planted())["pairs"], 0))
+            self.assertTrue(row.low <= factor <= row.high and abs(row.ratio / factor - 1) < 0.1, row)
+
+    def test_none_is_found_where_none_is(self) -> None:
+        from joj.comparison import compare
+
+        fleets = [even(), *(generate(f"small-{seed}", "--fleet", "30", "--regression", "1", "--seed", str(seed)) for seed in range(20, 24))]
+        for place in fleets:
+            for row in compare(load(place), "app_version", "1.0", "2.0"):
+                self.assertEqual(row.verdict, "none", f"{place.name}: {row}")
+
+    def test_of_few_devices_nothing_is_said(self) -> None:
+        from joj.comparison import PAIRS_MIN, difference
+
+        few = [(1.0, 1.5)] * (PAIRS_MIN - 1)
+        self.assertEqual(difference("any", few).verdict, "too few")
+        self.assertEqual(difference("any", [*few, (1.0, 1.5)]).verdict, "regression")
+        self.assertEqual(difference("any", []).verdict, "too few")
+
+    def test_false_verdicts_are_as_rare_as_is_said(self) -> None:
+        """No more than the stated share of comparisons calls anything a change: for each spread, and each number of devices."""
+        from joj.comparison import ERROR
+
+        chance = random.Random(11)
+        for name, spread in SPREADS.items():
+            for zeros in (0.0, 0.2):
+                false = 0
+                for devices in DEVICES:
+                    of_size = sum(set(verdicts(chance, devices, spread, 1, zeros)) - {"none", "too few"} != set() for _ in range(ROUNDS))
+                    self.assertLessEqual(of_size, upper(ROUNDS, ERROR), f"{name}, {devices} devices, zeros {zeros}")
+                    false += of_size
+                self.assertLessEqual(false, ROUNDS * len(DEVICES) * ERROR, f"{name}, zeros {zeros}")
+
+    def test_a_change_that_each_device_has_is_found(self) -> None:
+        chance = random.Random(12)
+        small = lambda chance: chance.gauss(0, 0.05)  # noqa: E731
+        for devices in (20, 40):
+            for factor, verdict in ((1.25, "regression"), (0.8, "improvement")):
+                for _ in range(20):
+                    self.assertEqual(set(verdicts(chance, devices, small, factor)), {verdict}, f"{devices} {factor}")
+
+    def test_what_is_0_before_or_after_counts(self) -> None:
+        from joj.comparison import difference
+
+        for before, after, ratio, verdict in [
+            ([40.0] * 50, [0.0] * 50, 0.0, "improvement"),
+            ([0.0] * 50, [40.0] * 50, None, "regression"),
+            ([40.0] * 50, [0.0] * 40 + [40.1] * 10, 0.2005, "improvement"),
+            ([0.0] * 50, [0.0] * 50, None, "none"),
+        ]:
+            told = difference("joj_kib_per_commit", list(zip(before, after, strict=True)))
+            self.assertEqual((told.devices, told.verdict), (50, verdict), told)
+            if ratio is None:
+                self.assertIsNone(told.ratio, told)
+            else:
+                self.assertAlmostEqual(told.ratio, ratio, places=6, msg=told)
+
+    def test_the_slow_devices_are_the_outliers(self) -> None:
+        from joj.outliers import outliers
+
+        # Of 60 traces each model has six devices: too few to say what is usual, though one is slow.
+        few = generate("few", "--fleet", "60", "--seed", "3")
+        self.assertEqual(answers(few)["outliers"], [])
+        for place in (planted(), even(), few):
+            found = {row.device_id for row in outliers(load(place))}
+            self.assertEqual(found, set(answers(place)["outliers"]), place)
+
+
+def upper(rounds: int, share: float) -> float:
+    """So many of the rounds, at most, but for one of a thousand runs of a test."""
+    return rounds * share + 3.1 * math.sqrt(rounds * share)
