@@ -1,10 +1,12 @@
 """Answers for a fleet, from the tables that `joj trace --export parquet=DIR` writes.
 
-files      finds the tables below a directory, and checks each file
-fleet      the tables of whole traces, on an engine
-questions  what is asked of them: functions that return Ibis tables
-units      figures of each device: comparisons of two versions, outliers
-report     all answers together;  text, page: how people see them
+report      all answers together;  text, page: how people see them
+comparison  two versions, by pairs of one device
+outliers    devices unlike others of their model
+figures     what both look at: a row for each device
+questions   what is asked of a fleet: functions that return Ibis tables
+fleet       the tables of whole traces, on an engine;  engines: DuckDB and Spark
+files       which traces below a directory are whole;  integrity: whether a file is
 """
 
 from joj import questions

@@ -1,11 +1,12 @@
 """`python -m joj`: answers on the command line."""
 
 import argparse
+import io
 import json
 import sys
 from pathlib import Path
 
-from joj.engines import ENGINES
+from joj.engines import ENGINES, MEMORY
 from joj.errors import JojError
 from joj.version import VERSION
 
@@ -28,6 +29,25 @@ def _comparison(text: str) -> tuple[str, str, str]:
     return key, before, after
 
 
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of threads; take 1 or more")
+    return int(text)
+
+
+def _memory(text: str) -> str:
+    if not MEMORY.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"`{text}` is no amount of memory; write for example 2GB")
+    return text
+
+
+def _keys(text: str) -> list[str]:
+    keys = [key.strip() for key in text.split(",") if key.strip()]
+    if not keys:
+        raise argparse.ArgumentTypeError(f"`{text}` names no key; write for example device,app_version")
+    return keys
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m joj", description="Answers from what joj writes")
     parser.add_argument("--version", action="version", version=VERSION)
@@ -37,13 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("directory", metavar="DIR", help="below it lie tables of `joj trace --export parquet=DIR`")
     report.add_argument("--engine", choices=ENGINES, default="duckdb", help="what computes (default: duckdb)")
-    report.add_argument("--group-by", default="device", metavar="KEYS", help="columns and labels, with commas between")
+    report.add_argument("--group-by", type=_keys, default=["device"], metavar="KEYS", help="columns and labels, with commas between")
     report.add_argument("--compare", type=_comparison, metavar="KEY=BEFORE,AFTER", help="two versions, by pairs of devices")
     report.add_argument("--html", type=Path, metavar="FILE", help="write a page")
     report.add_argument("--json", type=Path, metavar="FILE", help="write JSON; - for standard output, without the text")
     report.add_argument("--check", choices=("full", "footer"), default="full", help="read all bytes of each file, or its end")
-    report.add_argument("--memory", metavar="SIZE", help="of DuckDB, for example 2GB")
-    report.add_argument("--threads", type=int, metavar="N", help="of DuckDB")
+    report.add_argument("--memory", type=_memory, metavar="SIZE", help="of DuckDB, for example 2GB")
+    report.add_argument("--threads", type=_threads, metavar="N", help="of DuckDB")
     report.add_argument("--master", metavar="URL", help="of Spark, for example local[2]")
     return parser
 
@@ -55,27 +75,37 @@ def _report(options: argparse.Namespace) -> None:
 
     engine = {"memory": options.memory, "threads": options.threads, "master": options.master}
     fleet = load(options.directory, options.engine, options.check, **engine)
-    keys = [key.strip() for key in options.group_by.split(",") if key.strip()]
-    made = report.make(fleet, options.engine, keys, options.compare)
+    made = report.make(fleet, options.group_by, options.compare)
     if options.html:
         options.html.write_text(page.page(made), encoding="utf-8")
     is_standard = options.json == Path("-")
     if options.json:
-        told = json.dumps(made.as_json(), indent=2) + "\n"
-        sys.stdout.write(told) if is_standard else options.json.write_text(told, encoding="utf-8")
+        document = json.dumps(made.as_json(), indent=2, allow_nan=False) + "\n"
+        sys.stdout.write(document) if is_standard else options.json.write_text(document, encoding="utf-8")
     if is_standard:
         sys.stderr.write(text.problems(made))
     else:
         sys.stdout.write(text.show(made))
 
 
+def _lines(message: str) -> str:
+    """As many lines as were meant, each without what a terminal would obey."""
+    from joj.text import safe
+
+    return "\n".join(safe(line) for line in message.split("\n"))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Paths that are no UTF-8, and labels that the terminal's encoding lacks.
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
         _report(options)
     except JojError as error:
-        print(f"joj: {error}", file=sys.stderr)
+        print(f"joj: {_lines(str(error))}", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"joj: cannot write {error.filename}: {error.strerror}", file=sys.stderr)

@@ -2,15 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
-
-from ibis.expr.types import Table
 
 from joj import questions
-from joj.fleet import Fleet
-from joj.units import compare, outliers
-
-Row = dict[str, Any]
+from joj.comparison import ERROR, compare
+from joj.fleet import Fleet, Row
+from joj.outliers import outliers
 
 
 @dataclass(frozen=True)
@@ -37,25 +33,21 @@ class Report:
         return {"version": 1, "engine": self.engine, "totals": self.totals, "problems": self.problems, **sections}
 
 
-def _rows(table: Table) -> list[Row]:
-    return table.to_pyarrow().to_pylist()
-
-
-def make(fleet: Fleet, engine: str, by: Sequence[str], comparison: tuple[str, str, str] | None = None) -> Report:
+def make(fleet: Fleet, by: Sequence[str], comparison: tuple[str, str, str] | None = None) -> Report:
     """Asks everything. `comparison`: a key, and its values before and after."""
-    fleet.check_keys(by)
+    by = fleet.check_keys(by)
     traces = fleet.inventory.traces
     known = [trace.lost for trace in traces if trace.lost is not None]
     report = Report(
-        engine=engine,
+        engine=fleet.engine.name,
         totals={
             "traces": len(traces),
             "traces_left_out": fleet.inventory.left_out,
             "files_left_out": len(fleet.inventory.problems),
-            "devices": len({trace.labels.get("device_id", trace.trace_id) for trace in traces}),
+            "devices": len({trace.device() for trace in traces}),
             "days": fleet.days(),
-            "rows_of_commits": sum(trace.rows["commits"] for trace in traces),
-            "rows_of_runs": sum(trace.rows["runs"] for trace in traces),
+            "rows_of_commits": fleet.inventory.rows("commits"),
+            "rows_of_runs": fleet.inventory.rows("runs"),
             "events_lost": sum(known),
             "traces_that_lost_events": sum(lost > 0 for lost in known),
         },
@@ -68,13 +60,14 @@ def make(fleet: Fleet, engine: str, by: Sequence[str], comparison: tuple[str, st
         ("modes", "Commits by journal mode and what they wait for", questions.modes(fleet)),
         ("applications", "Applications whose commits write most", questions.applications(fleet)),
         ("files", "Files into which most is written", questions.files(fleet)),
-        ("wal_instead", "What WAL would save, where this device's WAL commits are alike", questions.wal_instead(fleet)),
+        ("wal_instead", "What WAL would save of one trace in a day, where the model's WAL commits are alike", questions.wal_instead(fleet)),
     ]:
-        report.sections.append(Section(name, title, _rows(table)))
+        report.sections.append(Section(name, title, fleet.rows(table)))
     if comparison:
         key, before, after = comparison
         rows = [asdict(difference) for difference in compare(fleet, key, before, after)]
-        report.sections.append(Section("comparison", f"{key} {after} beside {before}, by pairs of one device", rows))
+        title = f"{key} {after} beside {before}: devices with both, {1 - ERROR:.0%} intervals of all figures together"
+        report.sections.append(Section("comparison", title, rows))
     rows = [asdict(outlier) for outlier in outliers(fleet)]
     report.sections.append(Section("outliers", "Devices unlike others of their model", rows))
     return report

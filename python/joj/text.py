@@ -9,13 +9,18 @@ from joj.report import Report, Row
 PROBLEMS_SHOWN = 20
 
 
+def safe(text: str) -> str:
+    """A text that does nothing to a terminal: what cannot be printed is shown by its number, also bytes that are no UTF-8."""
+    return "".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text)
+
+
 def cell(value: Any) -> str:
     """A value as people read it."""
     if value is None:
         return "-"
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else safe(str(value))
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -23,17 +28,17 @@ def table(rows: Sequence[Row]) -> str:
     if not rows:
         return "  none\n"
     names = list(rows[0])
-    lines = [names, *([cell(row[name]) for name in names] for row in rows)]
+    lines = [[safe(name) for name in names], *([cell(row[name]) for name in names] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
-    numbers = [not isinstance(rows[0][name], str) for name in names]
-    told = ""
+    numbers = [not any(isinstance(row[name], str) for row in rows) for name in names]
+    shown = ""
     for line in lines:
         padded = [
             text.rjust(width) if number else text.ljust(width)
             for text, width, number in zip(line, widths, numbers, strict=True)
         ]
-        told += "  " + "  ".join(padded).rstrip() + "\n"
-    return told
+        shown += "  " + "  ".join(padded).rstrip() + "\n"
+    return shown
 
 
 def problems(report: Report) -> str:
@@ -41,23 +46,23 @@ def problems(report: Report) -> str:
     if not report.problems:
         return ""
     left_out = report.totals["traces_left_out"]
-    told = f"{len(report.problems)} files are left out, and with them {left_out} traces:\n"
+    shown = f"{len(report.problems)} files or folders are left out, and with them {left_out} traces:\n"
     for problem in report.problems[:PROBLEMS_SHOWN]:
-        told += f"  {problem['path']}: {problem['reason']}\n"
+        shown += f"  {safe(problem['path'])}: {safe(problem['reason'])}\n"
     more = len(report.problems) - PROBLEMS_SHOWN
-    return told + (f"  and {more} more; --json names all\n" if more > 0 else "")
+    return shown + (f"  and {more} more; --json names all\n" if more > 0 else "")
 
 
 def show(report: Report) -> str:
-    """All of it."""
+    """The whole report."""
     totals = report.totals
-    told = (
+    shown = (
         f"{totals['traces']:,} traces of {totals['devices']:,} devices, {totals['days']:,.1f} days together: "
         f"{totals['rows_of_commits']:,} commits and checkpoints, {totals['rows_of_runs']:,} runs of requests\n"
     )
     if totals["events_lost"]:
-        told += f"{totals['traces_that_lost_events']:,} traces lost {totals['events_lost']:,} events\n"
-    told += problems(report)
+        shown += f"{totals['traces_that_lost_events']:,} traces lost {totals['events_lost']:,} events\n"
+    shown += problems(report)
     for section in report.sections:
-        told += f"\n{section.title}\n{table(section.rows)}"
-    return told
+        shown += f"\n{safe(section.title)}\n{table(section.rows)}"
+    return shown

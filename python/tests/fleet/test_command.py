@@ -1,0 +1,102 @@
+"""The command: its answers, its messages, and what it makes of names that nobody expects."""
+
+import json
+import os
+
+import table_files
+from fleets import FleetTest, command, even, planted, process, work
+
+
+class Command(FleetTest):
+    def test_it_says_what_is_wrong(self) -> None:
+        for arguments, told in [
+            ([work() / "nowhere"], "is no directory"),
+            ([self.folder()], "has no whole trace; `joj trace --export parquet=DIR` writes one"),
+            ([even(), "--group-by", "colour"], "`colour` is no column and no label"),
+            ([even(), "--compare", "app_version=1.0,9.9"], "no trace has app_version=9.9; there are 1.0, 2.0"),
+            ([even(), "--compare", "app_version=1.0,1.0"], "app_version=1.0 is named twice"),
+            ([even(), "--compare", "device=car-a,car-b"], "device cannot be compared by pairs of one device"),
+            ([even(), "--compare", "device_id=a,b"], "device_id cannot be compared by pairs of one device"),
+            (["s3://bucket/fleet"], "this version reads directories alone"),
+        ]:
+            said = self.refused(*arguments)
+            self.assertIn(told, said)
+            self.assertEqual(said.count("\n"), 1, said)
+
+    def test_a_wrong_command_line_is_one(self) -> None:
+        for arguments, told in [
+            (["--compare", "app_version"], "is no comparison"),
+            (["--group-by", ","], "names no key"),
+            (["--memory", "abc"], "is no amount of memory"),
+            (["--memory", "1GB'; --"], "is no amount of memory"),
+            (["--threads", "-1"], "is no number of threads"),
+            (["--threads", "0"], "is no number of threads"),
+        ]:
+            self.assertIn(told, self.refused(even(), *arguments, code=2))
+
+    def test_a_key_that_is_named_twice_is_one(self) -> None:
+        self.assertEqual(command(even(), "--group-by", "device,device").returncode, 0)
+
+    def test_text_json_and_page_say_the_same(self) -> None:
+        page, answers = work() / "fleet.html", work() / "fleet.json"
+        keys = ["--group-by", "device,app_version", "--compare", "app_version=1.0,2.0"]
+        result = command(planted(), *keys, "--html", page, "--json", answers)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        said = json.loads(answers.read_text())
+        self.assertEqual(said["totals"]["traces"], 154)
+        self.assertEqual(said["comparison"][0]["verdict"], "regression")
+        for text in (result.stdout, page.read_text()):
+            self.assertIn("car-a", text)
+            self.assertIn(f"{said['per_commit'][0]['kib_per_commit']:.3f}", text)
+            self.assertIn("12 files or folders are left out", text)
+
+    def test_json_has_no_word_that_is_not_json(self) -> None:
+        def refuse(word: str):
+            raise AssertionError(word)
+
+        # One pair: no interval.
+        place = self.copy(2)
+        result = command(place, "--compare", "app_version=1.0,2.0", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said = json.loads(result.stdout, parse_constant=refuse)
+        self.assertEqual({(row["devices"], row["low"], row["verdict"]) for row in said["comparison"]}, {(1, None, "too few")})
+
+    def test_labels_and_paths_do_nothing_to_a_terminal(self) -> None:
+        place = self.copy(1)
+        for path in place.glob("*/*.parquet"):
+            rows, header = table_files.read(path)
+            name = "\x1b[31mred\u202e"
+            table_files.change(path, {"labels": {"device": name}}, {"device": [name] * rows.num_rows})
+        bad = os.fsencode(place / "runs") + b"/\xff\x1b.parquet"
+        with open(bad, "wb") as file:
+            file.write(b"no table")
+        page, answers = work() / "odd.html", work() / "odd.json"
+        result = process(place, "--html", page, "--json", answers)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for told in (result.stdout, page.read_text()):
+            self.assertNotIn("\x1b", told)
+            self.assertNotIn("\u202e", told)
+            self.assertIn("\\u{1b}[31mred\\u{202e}", told)
+            self.assertIn("\\u{dcff}", told)
+        self.assertEqual(json.loads(answers.read_text())["per_commit"][0]["device"], "\x1b[31mred\u202e")
+
+    def test_an_encoding_that_lacks_a_letter_is_no_error(self) -> None:
+        place = self.copy(1)
+        for path in place.glob("*/*.parquet"):
+            rows, _ = table_files.read(path)
+            table_files.change(path, {"labels": {"device": "日本"}}, {"device": ["日本"] * rows.num_rows})
+        result = process(place, PYTHONIOENCODING="ascii")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("\\u65e5\\u672c", result.stdout)
+
+    def test_spark_without_java_is_told(self) -> None:
+        try:
+            import pyspark  # noqa: F401
+        except ImportError:
+            told = "python3 -m pip install 'ibis-framework[pyspark]'"
+        else:
+            told = "it needs a JDK"
+        result = process(even(), "--engine", "spark", PATH="/nonexistent", JAVA_HOME="")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertNotIn("Traceback", result.stderr)
+        self.assertIn(told, result.stderr)

@@ -1,0 +1,69 @@
+"""Spark says what DuckDB says."""
+
+import shutil
+import unittest
+
+from fleets import BY, FleetTest, even, load, planted
+from test_answers import check_quantiles, check_sums
+
+
+@unittest.skipUnless(shutil.which("java"), "Spark needs a JDK (package default-jdk-headless), and there is no java")
+class Spark(FleetTest):
+    def spark(self, place):
+        return load(place, engine="spark", master="local[2]")
+
+    def test_it_says_the_same(self) -> None:
+        from joj import comparison, outliers, questions
+
+        for place in (planted(), even()):
+            duckdb, spark = load(place), self.spark(place)
+            check_sums(self, spark, place)
+            check_quantiles(self, spark, duckdb)
+            for question in (questions.files, questions.wal_instead, questions.modes, questions.applications):
+                self.assertEqual(duckdb.rows(question(duckdb)), spark.rows(question(spark)), question.__name__)
+            for keys in (["app_version"], ["application"], ["journal_mode", *BY]):
+                self.assertEqual(exact(duckdb, keys), exact(spark, keys), keys)
+            one, two = (comparison.compare(fleet, "app_version", "1.0", "2.0") for fleet in (duckdb, spark))
+            for mine, its in zip(one, two, strict=True):
+                self.assertEqual((mine.metric, mine.devices, mine.verdict), (its.metric, its.devices, its.verdict))
+                # Sums are equal; quantiles of 200 values differ by some of them.
+                self.assertAlmostEqual(mine.ratio, its.ratio, delta=0.03 if "p50" in mine.metric else 1e-9, msg=mine.metric)
+            one, two = (sorted(row.device_id for row in outliers.outliers(fleet)) for fleet in (duckdb, spark))
+            self.assertEqual(one, two)
+
+    def test_two_fleets_of_one_session_answer_for_themselves(self) -> None:
+        from joj import questions
+
+        one, other = self.spark(self.copy(1)), self.spark(self.copy(3))
+        counts = [sum(row["commits"] for row in fleet.rows(questions.per_commit(fleet))) for fleet in (one, other, one)]
+        self.assertEqual(counts, [200, 600, 200])
+
+    def test_paths_are_no_patterns(self) -> None:
+        from joj import questions
+
+        for name, beside in (("a*", "ab"), ("a?", "ab"), ("[ab]", "a"), ("{a,b}", "a"), ("a b%20", "ab"), ("_a", "b")):
+            place = self.folder()
+            self.copy(1, place / name)
+            self.copy(1, place / beside)
+            fleet = self.spark(place)
+            self.assertEqual(fleet.rows(questions.per_commit(fleet))[0]["commits"], 200, name)
+
+    def test_files_that_it_passes_over_are_refused(self) -> None:
+        from joj import JojError
+
+        place = self.copy(1)
+        path = next((place / "runs").iterdir())
+        path.rename(path.with_name("_hidden.parquet"))
+        self.assertRaisesRegex(JojError, "Spark passes over files .*rename it", self.spark, place)
+
+
+def exact(fleet, keys: list[str]) -> list[tuple]:
+    """What both engines compute exactly."""
+    from joj import questions
+
+    told = []
+    for row in fleet.rows(questions.per_commit(fleet, keys)):
+        told.append(tuple(value for name, value in row.items() if "_p" not in name))
+    for row in fleet.rows(questions.flushes(fleet, keys)):
+        told.append(tuple(value for name, value in row.items() if "_p" not in name))
+    return told
