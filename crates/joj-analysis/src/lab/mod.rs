@@ -4,6 +4,7 @@
 //! ```text
 //! report         the papers' numbers next to what the lab measured
 //! crash          a verdict for each crash state, and the result of all
+//! shards         a plan's cells, or a program's states, shared out: parts, and how they become a result
 //! result         what came of a plan, as its JSON file has it;  exec_result: of a command
 //! program_crash  what a power cut leaves of a program's files
 //! plan           a title, and matrices
@@ -15,6 +16,7 @@
 
 pub mod report;
 pub mod crash;
+pub mod shards;
 pub mod exec_result;
 pub mod program_crash;
 pub mod result;

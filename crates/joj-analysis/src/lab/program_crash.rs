@@ -216,6 +216,18 @@ pub struct ProgramCrashResult {
     pub volumes: Vec<ProgramVolume>,
 }
 
+impl ProgramCrashResult {
+    /// True where a state broke a promise.
+    pub fn is_broken(&self) -> bool {
+        self.volumes.iter().any(|volume| !volume.broken.is_empty())
+    }
+
+    /// True where states of each filesystem were looked at, and none broke a promise.
+    pub fn is_kept(&self) -> bool {
+        self.volumes.iter().all(ProgramVolume::is_kept)
+    }
+}
+
 /// The states that broke, those that broke in the same way together, and of each the number of the one with the fewest missing writes and
 /// the earliest cut first. The most frequent way comes first.
 pub fn broken(states: &[ProgramState]) -> Vec<Vec<usize>> {

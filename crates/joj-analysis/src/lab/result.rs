@@ -56,6 +56,13 @@ pub struct CellResult {
     pub outcome: CellOutcome,
 }
 
+impl LabResult {
+    /// True where a cell could not be measured.
+    pub fn has_failed(&self) -> bool {
+        self.cells.iter().any(|cell| matches!(cell.outcome, CellOutcome::Failed(_)))
+    }
+}
+
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::lab::result::{LabResult, RESULT_FORMAT, RESULT_VERSION};
+use crate::lab::shards::plan::LAB_PART_FORMAT;
 
 /// What says which format it is.
 #[derive(Deserialize)]
@@ -23,6 +24,11 @@ pub enum ResultError {
         "it is no result of the lab (its format is {0:?}); give a file that `joj lab run PLAN --json FILE` wrote"
     )]
     Format(String),
+    /// It is what one shard of a plan gave.
+    #[error(
+        "it is a part of a result; `joj lab merge PART... --json FILE` makes a result of the parts of all shards"
+    )]
+    Part,
     /// It is of a newer version.
     #[error(
         "its version is {0}, this joj reads up to {RESULT_VERSION}: take the joj that wrote it, or a newer one"
@@ -38,6 +44,9 @@ pub enum ResultError {
 /// Where it is none, is a newer one, or is damaged: what to do about it.
 pub fn parse(text: &str) -> Result<LabResult, ResultError> {
     let head: Head = serde_json::from_str(text).map_err(ResultError::NoHead)?;
+    if head.format == LAB_PART_FORMAT {
+        return Err(ResultError::Part);
+    }
     if head.format != RESULT_FORMAT {
         return Err(ResultError::Format(head.format));
     }
@@ -68,6 +77,7 @@ mod tests {
             parse(&changed.to_string()).unwrap_err().to_string()
         };
         assert!(with("format", "joj-trace".into()).contains("\"joj-trace\""));
+        assert!(with("format", LAB_PART_FORMAT.into()).contains("`joj lab merge PART... --json FILE`"));
         assert!(with("version", (RESULT_VERSION + 1).into()).contains("a newer one"));
         assert!(with("version", 0.into()).contains("version is 0"));
         assert!(with("cells", "none".into()).contains("damaged"));
