@@ -15,6 +15,8 @@ use joj_analysis::lab::exec_result::{EXEC_FORMAT, EXEC_VERSION, ExecResult};
 use joj_analysis::lab::program_crash as crash;
 use joj_analysis::lab::report::outcome as report;
 use joj_analysis::lab::result as lab;
+use joj_analysis::lab::shards::plan as lab_shards;
+use joj_analysis::lab::shards::program_crash as crash_shards;
 use joj_analysis::mobibench::document as mobibench;
 use joj_analysis::monitor::document as monitor;
 use joj_analysis::recording::lab_result as lab_replay;
@@ -108,7 +110,18 @@ const WRITTEN_FORMATS: &[WrittenFormat] = &[
         lab_whatif::WHATIF_LAB_VERSION,
     ),
     written::<monitor::MonitorDocument>("monitor", &["joj monitor"], Some(monitor::FORMAT), monitor::VERSION),
-    written::<lab::LabResult>("lab", &["joj lab run"], Some(lab::RESULT_FORMAT), lab::RESULT_VERSION),
+    written::<lab::LabResult>(
+        "lab",
+        &["joj lab run", "joj lab merge"],
+        Some(lab::RESULT_FORMAT),
+        lab::RESULT_VERSION,
+    ),
+    written::<lab_shards::LabPart>(
+        "lab-part",
+        &["joj lab run --shard I/N"],
+        Some(lab_shards::LAB_PART_FORMAT),
+        lab_shards::LAB_PART_VERSION,
+    ),
     written::<ExecResult>("lab-exec", &["joj lab exec"], Some(EXEC_FORMAT), EXEC_VERSION),
     written::<report::Report>(
         "lab-report",
@@ -118,9 +131,15 @@ const WRITTEN_FORMATS: &[WrittenFormat] = &[
     ),
     written::<crash::ProgramCrashResult>(
         "crash",
-        &["joj crash"],
+        &["joj crash", "joj lab merge"],
         Some(crash::PROGRAM_CRASH_FORMAT),
         crash::PROGRAM_CRASH_VERSION,
+    ),
+    written::<crash_shards::ProgramCrashPart>(
+        "crash-part",
+        &["joj crash --shard I/N"],
+        Some(crash_shards::PROGRAM_CRASH_PART_FORMAT),
+        crash_shards::PROGRAM_CRASH_PART_VERSION,
     ),
     written::<lab_crash::CrashResult>(
         "crash-sqlite",

@@ -5,6 +5,7 @@
 
 mod emulated;
 mod schema;
+mod shards;
 mod trace;
 mod waldio;
 

@@ -11,7 +11,7 @@ mod schema;
 mod waldio;
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use emulated::missing;
 use joj_analysis::lab::crash::{CellStates, CrashResult, CrashVerdict};
@@ -93,6 +93,76 @@ fn a_program_that_syncs_first_loses_nothing_but_on_a_device_that_lies_in_the_lab
     let Some((result, code)) = run(&scratch, &[&options[..], &["--lying"]].concat(), RIGHT) else { return };
     let lost = only(&result).count(Finding::Lost);
     assert!(lost > 0 && code == Some(3), "a device that lies loses nothing");
+}
+
+/// What is promised too early is lost, and blocks change places.
+const IN_TWO_WAYS: &str = "dd if=/dev/zero of=data bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=mark bs=4096 count=1 2>/dev/null; \
+                           sync data mark .; (yes data | head -c 4096) 1<>data; (yes mark | head -c 4096) 1<>mark; echo mark; sync";
+const IN_TWO_WAYS_CHECK: &str = "test -s mark && test -n \"$(tr -d '\\0' < mark)\" && test -z \"$(tr -d '\\0' < data)\" && \
+                                 { echo 'a mark without its data'; exit 2; }; test $JOJ_LINES = 0 && exit 0; \
+                                 test -n \"$(tr -d '\\0' < mark)\" || { echo \"line $JOJ_LINES is gone\"; exit 1; }";
+
+/// All begin at once: one records, and three wait for it.
+#[test]
+fn four_shards_at_once_give_the_bytes_of_one_run_with_their_recording_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("crash-shards");
+    let text = |name: &str| scratch.file(name).to_str().expect("text").to_owned();
+    let recordings = text("kept");
+    let words = |shard: Option<u32>, json: &str| -> Vec<String> {
+        let always = ["--states", "60", "--settle-seconds", "7", "--jobs", "1"];
+        let own = ["--recordings", &recordings, "--json", json, "--check", IN_TWO_WAYS_CHECK];
+        let shard = shard.map(|number| vec!["--shard".to_owned(), format!("{number}/4")]);
+        let all = always.iter().chain(&own).map(|word| (*word).to_owned()).chain(shard.unwrap_or_default());
+        all.chain(["--", "sh", "-c", IN_TWO_WAYS].map(str::to_owned)).collect()
+    };
+    let parts: Vec<String> = (1..=4).map(|number| text(&format!("{number}.json"))).collect();
+    let start = |(part, number): (&String, u32)| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+        command.arg("crash").args(words(Some(number), part)).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("joj")
+    };
+    let children: Vec<Child> = parts.iter().zip(1..).map(start).collect();
+    let ended: Vec<Output> =
+        children.into_iter().map(|child| child.wait_with_output().expect("an end")).collect();
+    let said: Vec<String> = ended.iter().map(|output| told(output).1).collect();
+    let recorded = said.iter().filter(|said| !said.contains("recordings are taken from")).count();
+    assert_eq!(recorded, 1, "{said:#?}");
+    for (part, said) in parts.iter().zip(&said) {
+        let bytes = fs::read(part).unwrap_or_else(|error| panic!("no part, {error}: {said}"));
+        schema::holds_of_text("crash-part", &bytes, &[]);
+    }
+
+    let (merged, whole) = (text("merged.json"), text("whole.json"));
+    let of_one_run = words(None, &whole);
+    let run = crash(&of_one_run.iter().map(String::as_str).collect::<Vec<_>>());
+    let merge = |parts: &[&String], json: &str| {
+        Command::new(env!("CARGO_BIN_EXE_joj"))
+            .args(["lab", "merge", "--json", json])
+            .args(parts)
+            .output()
+            .expect("joj")
+    };
+    let joined = merge(&[&parts[2], &parts[0], &parts[3], &parts[1]], &merged);
+    assert_eq!((told(&joined).0, told(&run).0), (Some(3), Some(3)), "{}\n{}", told(&joined).1, told(&run).1);
+    let [merged, whole] = [&merged, &whole].map(|file| fs::read_to_string(file).expect("a result"));
+    for (one, other) in merged.lines().zip(whole.lines()) {
+        assert_eq!(one, other, "the first line that differs");
+    }
+    assert_eq!((merged.len(), joined.stdout), (whole.len(), run.stdout));
+    let result: ProgramCrashResult = serde_json::from_str(&merged).expect("a result");
+    let findings: Vec<Finding> =
+        result.volumes[0].broken.iter().map(|way| way.shortest.checked.finding).collect();
+    assert!([Finding::Lost, Finding::Corrupt].iter().all(|one| findings.contains(one)), "{findings:?}");
+
+    let other = text("other.json");
+    let again = words(Some(2), &other).join("\0").replace(&recordings, &text("another"));
+    let (code, said) = told(&crash(&again.split('\0').collect::<Vec<_>>()));
+    assert!(code == Some(3), "{said}");
+    let (code, said) = told(&merge(&[&parts[0], &other, &parts[2], &parts[3]], "-"));
+    assert!(code == Some(1) && said.contains("recording of ext4 on"), "{said}");
 }
 
 /// Not ext4: Linux 6.1 does not flush its data there (docs/crash.md).

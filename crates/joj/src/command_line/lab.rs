@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use joj_analysis::lab::shards::shard::Shard;
 
 use crate::command_line::lab::crash::CrashOptions;
 use crate::command_line::trace::BackendChoice;
@@ -25,6 +26,8 @@ Examples:
   joj lab run waldio-table2 --json table2.json   what a table of a paper needs, by its name
   joj lab run atc13-fig10 --recording twitter=tw.joj --recording facebook=fb.joj    recordings that a plan replays
   joj lab report table2.json --html report.html  the papers' figures beside the lab's
+  joj lab run filesystems --shard 2/4 --json parts/2.json    the second quarter of the cells; other machines do the others
+  joj lab merge parts/*.json --json result.json  what one run of all cells gives, from the parts of all shards
   joj lab exec -- ./my-program                   a program of yours, in /data on an emulated phone
   joj lab shell                                  a shell in the emulated machine
 
@@ -57,8 +60,34 @@ pub enum LabAction {
     List,
     /// Put results beside what the papers printed
     Report(ReportOptions),
+    /// Join the parts of all shards to the result of one run: parts of `joj lab run --shard`, or of `joj crash --shard`
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeOptions),
     /// Start a shell in the emulated machine
     Shell(MachineOptions),
+}
+
+/// Examples of `joj lab merge`.
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  joj lab run smoke --shard 1/2 --json 1.json    on one machine
+  joj lab run smoke --shard 2/2 --json 2.json    on another one, or later
+  joj lab merge 1.json 2.json --json smoke.json  the same as `joj lab run smoke --json smoke.json`
+
+Order does not matter. A shard that is missing or there twice, and parts of another plan, machine or recording, are an error.
+The exit code is that of one run: 0 when every cell was measured, 1 when one FAILED; of `joj crash` 3 when a promise was
+broken. It is 1 when the parts are no whole, too, and nothing is written then.";
+
+/// Options of `joj lab merge`.
+#[derive(Debug, Args)]
+pub struct MergeOptions {
+    /// What `--shard I/N --json PART` wrote, of each I from 1 to N
+    #[arg(required = true, value_name = "PART")]
+    pub parts: Vec<PathBuf>,
+
+    /// Write the result as JSON, as one run does (docs/lab_format.md, docs/crash_format.md); `-` for standard output instead of the text
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Options of `joj lab report`.
@@ -138,6 +167,10 @@ pub struct RunOptions {
     /// Say which cells there are, and measure none
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Measure the cells of shard I of N alone, 1/4 to 4/4; --json gets a part, and `joj lab merge` joins those of all shards
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
 
     /// Write the result as JSON (docs/lab_format.md); `-` for standard output instead of the table
     #[arg(long, value_name = "FILE")]

@@ -89,6 +89,15 @@ pub enum SessionError {
     /// A recording that states are to be made of cannot be read.
     #[error("{0}; leave `--recordings` out, or name an empty DIR")]
     Recording(#[from] RecordedLogError),
+    /// Nobody can be kept from recording to the same directory meanwhile.
+    #[error("cannot lock {}: {error}; name a DIR on a filesystem with locks, where files can be made", .path.display())]
+    Turn {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
     /// There is nothing to boot.
     #[error(transparent)]
     Image(#[from] ImageError),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use joj_analysis::filesystem::Filesystem;
+use joj_analysis::lab::shards::shard::Shard;
 
 use crate::command_line::lab::{CrashLabOptions, GuestOptions, MachineOptions};
 
@@ -15,6 +16,7 @@ Examples:
   joj crash --mount data=writeback --before 'cp /home/me/old.json config.json' --check ./c -- ./p
   joj crash --journal-device ufs3 --check ./c -- ./p    the journal on a second device, which is cut, too
   joj crash sqlite --mode delete,truncate,persist,wal --sync full,normal    SQLite, with a workload and a check of joj's
+  joj crash --shard 2/4 --recordings kept/ --json 2.json --check ./c -- ./p    a quarter of the states; `joj lab merge` joins
   joj crash --recordings kept/ --state 1/21000345671/35:1 --check 'ls -l; cat config.json' -- ./p    one state again
 
 The program runs in an emulated machine that sees this machine's programs, libraries and files, to read only. It works in
@@ -102,6 +104,11 @@ pub struct ProgramCrashOptions {
     /// Keep the recorded logs in DIR, or take them from there: then the same seed gives the same states
     #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
+
+    /// Look at the states of shard I of N alone, 1/4 to 4/4; --json gets a part, and `joj lab merge` joins those of all shards. All take
+    /// the same DIR: the first one there records. `joj crash sqlite` has no shards
+    #[arg(long, value_name = "I/N", requires = "recordings", requires = "json", conflicts_with = "state")]
+    pub shard: Option<Shard>,
 
     /// Look at this state alone, as joj named it with the same command and DIR, and print all that the check prints
     #[arg(long, value_name = "STATE", requires = "recordings")]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::bench::builds::ExtensionError;
+use crate::lab::commands::merge::JoinError;
 use crate::lab::commands::report::ReportError;
 use crate::lab::error::{MachineError, SessionError, ShareError};
 use crate::lab::image::error::ImageError;
@@ -31,6 +32,15 @@ pub enum LabError {
     Directory {
         /// The directory.
         directory: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file that shards have to have alike cannot be read.
+    #[error("cannot read {}: {error}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
         /// What the system said.
         #[source]
         error: io::Error,
@@ -105,6 +115,9 @@ pub enum LabError {
     /// There is no report.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// Parts do not become a result.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// The result cannot be printed or written.
     #[error(transparent)]
     Output(#[from] OutputError),

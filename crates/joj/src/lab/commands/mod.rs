@@ -1,4 +1,4 @@
-//! `joj lab run`, `report`, `crash`, `exec`, `joj crash`, `joj replay --lab` and `joj whatif --lab`: what they ask of the lab, and what they print.
+//! `joj lab run`, `merge`, `report`, `crash`, `exec`, `joj crash`, `joj replay --lab` and `joj whatif --lab`: what they ask of the lab, and what they print.
 //!
 //! ```text
 //! run          a plan, from its options to its exit code
@@ -12,6 +12,7 @@
 //! recordings   the recordings that a plan's cells replay
 //! parts        what guests are made of, as the options name it
 //! error        why a command has no result
+//! merge        the parts of shards, from their files to the exit code of one run
 //! report       results beside what the papers printed
 //! ```
 
@@ -26,4 +27,5 @@ mod disks;
 mod recordings;
 mod parts;
 pub mod error;
+pub mod merge;
 pub mod report;

@@ -1,6 +1,10 @@
 //! What guests are made of: kernel, programs and libraries, as the options name them.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use joj_analysis::lab::cell::{Cell, SyncCall};
 
@@ -12,6 +16,7 @@ use crate::lab::image::archive::Contents;
 use crate::lab::image::error::ImageError;
 use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
+use crate::lab::job::Setting;
 use crate::machine::qemu::process;
 
 /// What has to be there; the rest is taken along where it is.
@@ -75,6 +80,52 @@ pub fn contents(machine: &MachineOptions, needed: Needed) -> Result<Contents, La
     Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
 }
 
+/// What all shards of a run have to have alike: a checksum of each file that guests run, and of each device's description.
+/// # Errors
+/// Which file cannot be read.
+pub fn made_from(contents: &Contents, setting: &Setting) -> Result<BTreeMap<String, String>, LabError> {
+    let device = |(name, text): (&String, &String)| {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        (format!("device {name}"), format!("{:016x}", hasher.finish()))
+    };
+    let mut made_from: BTreeMap<String, String> = setting.devices.iter().map(device).collect();
+    made_from.insert("joj".to_owned(), checksum([&contents.joj])?);
+    for library in contents.sqlite.iter().chain(&contents.waldio) {
+        let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        made_from.insert(name, checksum([library])?);
+    }
+    Ok(made_from)
+}
+
+/// A checksum of all bytes of some files, each with its length. All who compare it are one build of joj, so it may be the hash of the
+/// standard library: CRC-32 took 20 s of a debug build's own 112 MB.
+/// # Errors
+/// Which one cannot be read.
+pub fn checksum<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<String, LabError> {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        let file = file.as_ref();
+        add(file, &mut hasher).map_err(|error| LabError::Unreadable { file: file.to_owned(), error })?;
+    }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+fn add(file: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    let mut file = File::open(file)?;
+    let mut bytes = vec![0; 1 << 20];
+    let mut length = 0_u64;
+    loop {
+        let count = file.read(&mut bytes)?;
+        if count == 0 {
+            hasher.write_u64(length);
+            return Ok(());
+        }
+        hasher.write(&bytes[..count]);
+        length += count as u64;
+    }
+}
+
 /// With a SQLite that is named instead of the system's; `bundled` and `system` change nothing.
 /// # Errors
 /// There is no such file.
@@ -98,5 +149,30 @@ fn where_needed<E>(file: Result<PathBuf, E>, is_needed: bool) -> Result<Option<P
     match file {
         Err(reason) if is_needed => Err(reason),
         found => Ok(found.ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_moved_from_one_file_to_the_other_are_another_checksum() {
+        let directory = std::env::temp_dir().join(format!("joj-checksum-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let of = |one: &str, other: &str| {
+            let files = [("one", one), ("other", other)].map(|(name, text)| {
+                std::fs::write(directory.join(name), text).unwrap();
+                directory.join(name)
+            });
+            checksum(&files).unwrap()
+        };
+        let first = of("ab", "c");
+        assert_eq!(first, of("ab", "c"));
+        assert_ne!(first, of("a", "bc"));
+        assert_ne!(first, of("ab", "d"));
+        let missing = checksum([directory.join("none")]).unwrap_err().to_string();
+        assert!(missing.contains("cannot read") && missing.contains("none"), "{missing}");
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -2,23 +2,34 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use joj_device::crash::{CrashStates, Cut, Missing};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::lab::commands::error::LabError;
-use crate::lab::error::UnitError;
+use crate::lab::error::{SessionError, UnitError};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
 use crate::lab::job::LabVolume;
 use crate::lab::jobs::program_crash::{
     CutState, KeptRun, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramWritten,
 };
+use crate::lab::life::SessionEnd;
 use crate::lab::recorded_log::{
     RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, is_recorded, recording_file,
 };
+use crate::machine::proc::clock::pause;
+use crate::machine::proc::signal::is_stopped;
+
+/// Held by who records there.
+const LOCK: &str = "lock";
+/// Between two looks whether another joj has recorded.
+const NAP: Duration = Duration::from_millis(200);
 
 /// Where recordings are.
 pub struct Recordings {
@@ -64,6 +75,32 @@ fn keep_newest(directory: &Path) {
     all.sort();
     for (_, old) in all.iter().rev().skip(KEPT) {
         let _ = fs::remove_dir_all(old);
+    }
+}
+
+/// Waits for whoever records there now: shards of one run take the recordings of the first. The turn ends with the file.
+/// # Errors
+/// A signal, or the directory cannot be locked.
+pub fn turn(recordings: &Path) -> Result<File, SessionEnd> {
+    let path = recordings.join(RECORDINGS_DIRECTORY).join(LOCK);
+    let cannot = |error| SessionError::Turn { path: path.clone(), error };
+    let file = File::create(&path).map_err(cannot)?;
+    let mut is_told = false;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) if is_stopped() => return Err(SessionEnd::Signal),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    eprintln!(
+                        "joj crash: waiting for another joj, which records into {}",
+                        recordings.display()
+                    );
+                }
+                pause(NAP);
+            }
+            Err(error) => return Err(cannot(error.into()).into()),
+        }
     }
 }
 

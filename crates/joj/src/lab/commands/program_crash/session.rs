@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::rc::Rc;
 
 use joj_analysis::lab::program_crash::{
     BrokenStates, Checked, Finding, LeftOut, ProgramRun, ProgramState, ProgramVolume, broken,
 };
+use joj_analysis::lab::shards::shard::Shard;
 use joj_device::crash::Missing;
 use joj_device::crash::moments::Span;
-use joj_device::crash::plan::{Plan, Wanted, plan};
+use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, told};
+use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, told, turn};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, OpenPool, Work};
-use crate::lab::job::LabVolume;
+use crate::lab::job::{LabVolume, Setting};
 use crate::lab::jobs::program_crash::{CutState, ProgramReport, ProgramUnit, ProgramWritten};
 use crate::lab::life::SessionEnd;
 use crate::lab::recorded_log::{RecordedLog, RecordedLogError, is_recorded, recording_file};
@@ -37,8 +39,10 @@ pub struct CutSession<'a> {
     /// What came of each filesystem.
     pub found: Vec<ProgramVolume>,
     next_unit: usize,
-    /// States that each filesystem has.
-    planned: Vec<usize>,
+    /// States that each filesystem has, those of other shards too; none where it has no plan.
+    pub planned: Vec<Option<usize>>,
+    /// Which of them are looked at.
+    shard: Shard,
 }
 
 impl<'a> CutSession<'a> {
@@ -49,8 +53,19 @@ impl<'a> CutSession<'a> {
         loaded: LoadedRecordings<'a>,
     ) -> CutSession<'a> {
         let found = work.job.volumes.iter().map(unlooked).collect();
-        let planned = vec![usize::MAX; work.job.volumes.len()];
-        CutSession { options, work, loaded, found, next_unit: 0, planned }
+        let planned = vec![None; work.job.volumes.len()];
+        let shard = options.shard.unwrap_or(Shard::WHOLE);
+        CutSession { options, work, loaded, found, next_unit: 0, planned, shard }
+    }
+
+    /// What guests have of SQLite and devices.
+    pub fn setting(&self) -> &Setting {
+        &self.work.job.setting
+    }
+
+    /// The directory of the recordings.
+    pub fn recordings(&self) -> &Path {
+        self.work.recordings
     }
 
     /// Records, looks, and finds out which writes it takes. With one state to look at it gives what the check prints.
@@ -78,7 +93,8 @@ impl<'a> CutSession<'a> {
     /// Notes of each filesystem whose states were not all looked at why that is.
     pub fn stopped(&mut self, stop: &SessionEnd) {
         for (volume, planned) in self.found.iter_mut().zip(&self.planned) {
-            if volume.failure.is_none() && volume.states.len() < *planned {
+            let own = planned.map(|states| self.shard.indices(states).len());
+            if volume.failure.is_none() && own.is_none_or(|own| volume.states.len() < own) {
                 volume.failure = Some(format!("not all states: {}", guest_pool::unmeasured(Some(stop))));
             }
         }
@@ -105,6 +121,8 @@ impl<'a> CutSession<'a> {
         let recordings = self.work.recordings;
         let is_there = |volume: &usize| is_recorded(recordings, *volume);
         let volumes = 0..self.work.job.volumes.len();
+        // Until it is known what the recordings are: who fails takes them back.
+        let _turn = volumes.clone().any(|volume| !is_there(&volume)).then(|| turn(recordings)).transpose()?;
         let missing: Vec<usize> = volumes.filter(|volume| !is_there(volume)).collect();
         if missing.len() < self.work.job.volumes.len() {
             eprintln!(
@@ -168,40 +186,41 @@ impl<'a> CutSession<'a> {
             let Plan { states: planned, is_systematic, same } = chosen.ok_or(SessionEnd::Signal)?;
             let volume = &mut self.found[number];
             (volume.entries, volume.is_systematic, volume.same) = (asked(&recording), is_systematic, same);
-            self.planned[number] = planned.len();
-            states.extend(planned.into_iter().map(|state| {
-                let cut = CutState {
-                    volume: number,
-                    at_ns: state.at_ns,
-                    missing: state.missing,
-                    promised: state.promised,
-                };
-                (number, cut)
+            self.planned[number] = Some(planned.len());
+            states.extend(self.shard.indices(planned.len()).map(|index| {
+                let Planned { at_ns, missing, promised, cut: _ } = planned[index].clone();
+                (number, CutState { volume: number, at_ns, missing, promised })
             }));
         }
         if states.is_empty() {
             return Ok(());
         }
         let units = self.units(states.iter().map(|(_, state)| ProgramUnit::Look(state.clone())));
-        eprintln!("joj crash: {} states", states.len());
+        match self.options.shard {
+            Some(shard) => {
+                let all: usize = self.planned.iter().flatten().sum();
+                eprintln!("joj crash: shard {shard}: {} states of {all}", states.len());
+            }
+            None => eprintln!("joj crash: {} states", states.len()),
+        }
         let batches = batches(&units, states.iter().map(|(volume, _)| *volume), pool.lanes());
         let guests = pool.lanes().min(batches.len());
         let expected_s: f64 = units.iter().filter_map(|unit| self.work.expected_s(*unit)).sum();
         let mut progress = Progress::of_unknown_steps(expected_s / guests as f64, guests);
-        let found = &mut self.found;
+        let mut found: Vec<Option<Checked>> = vec![None; states.len()];
         let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
-            let (volume, state) = &states[unit - units[0]];
-            found[*volume].states.push(ProgramState {
+            found[unit - units[0]] = Some(looked(report).0);
+        });
+        progress.clear();
+        // In the order of the plan, whichever guest was first: of states that are as short as each other the first one is shrunk.
+        for ((volume, state), checked) in states.into_iter().zip(found) {
+            self.found[volume].states.extend(checked.map(|checked| ProgramState {
                 at_ns: state.at_ns,
                 missing: state.missing.to_string(),
                 missing_writes: state.missing.writes(),
                 promised: state.promised,
-                checked: looked(report).0,
-            });
-        });
-        progress.clear();
-        for volume in &mut self.found {
-            volume.states.sort_by_key(|state| (state.at_ns, state.missing_writes));
+                checked,
+            }));
         }
         ended.map(drop)
     }

@@ -1,10 +1,12 @@
 //! `joj crash` from its options to its exit code. Top to bottom:
 //!
 //! ```text
+//! shard        what a shard leaves for `joj lab merge`
 //! session      the program is recorded, its states are looked at, the shortest are found
-//! recordings   where recordings are, and the states of them that a user names
+//! recordings   where recordings are, who makes them, and the states of them that a user names
 //! ```
 
+mod shard;
 mod session;
 mod recordings;
 
@@ -13,9 +15,9 @@ use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::filesystem::Filesystem;
-use joj_analysis::lab::program_crash::{
-    PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult, ProgramVolume,
-};
+use joj_analysis::lab::program_crash::{PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult};
+use joj_analysis::lab::result::LabMachine;
+use joj_analysis::lab::shards::program_crash::ProgramCrashPart;
 
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::wrong_usage;
@@ -23,6 +25,7 @@ use crate::lab::commands::error::LabError;
 use crate::lab::commands::host_command::{
     Hidden, command, environment, hidden, hidden_in_shell, shell_command, whole_path,
 };
+use crate::lab::commands::merge::crash_exit_code;
 use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::commands::program_crash::recordings::{
     LoadedRecordings, Recordings, named_state, not_recorded,
@@ -43,8 +46,7 @@ use crate::show::lab::program_crash as show;
 
 /// Capacity of the device: room for files, and what mkfs.xfs asks for.
 const DEVICE_BYTES: u64 = 512 << 20;
-/// Exit code where a promise was broken: a program that could not be cut has another one.
-const BROKEN_EXIT_CODE: u8 = 3;
+
 /// Runs `joj crash`.
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machines are off, their files are gone; recordings stay where they
@@ -76,16 +78,7 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     let work = ProgramCrashWork { job, recordings: &recordings.directory };
     let loaded = LoadedRecordings::new(&recordings.directory, options.lying);
     let mut session = CutSession::new(options, work, loaded);
-    let mut result = ProgramCrashResult {
-        format: PROGRAM_CRASH_FORMAT.to_owned(),
-        version: PROGRAM_CRASH_VERSION,
-        command: options.command.clone(),
-        check: options.check.clone().unwrap_or_default(),
-        seed: options.seed,
-        planted: options.lying.then(|| "a device that lies".to_owned()),
-        machine,
-        volumes: Vec::new(),
-    };
+    let mut result = empty_result(options, machine);
     let opened = pool.open(pool.jobs);
     let stop = match opened.and_then(|pool| session.work_off(&pool, state, &mut result.machine.kernel)) {
         Ok(Some(printed)) => {
@@ -99,21 +92,54 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     if let Some(stop) = &stop {
         session.stopped(stop);
     }
-    result.volumes = session.found;
-    let is_broken = result.volumes.iter().any(|volume| !volume.broken.is_empty());
-    let place = recordings.kept_if(is_broken || options.recordings.is_some());
-    if result.volumes.iter().any(|volume| volume.run.is_some() || volume.failure.is_some()) {
-        output_file::report(options.json.as_deref(), &result, || show::text(&result, &place))?;
+    result.volumes = std::mem::take(&mut session.found);
+    let place = recordings.kept_if(result.is_broken() || options.recordings.is_some());
+    let part = match options.shard.filter(|_| stop.is_none()) {
+        Some(shard) => Some(shard::part(options, shard, &pool.contents, &session, result.clone())?),
+        None => None,
+    };
+    give(options, &result, part, &place)?;
+    match stop {
+        None => Ok(crash_exit_code(&result)),
+        Some(stop) => Ok(guest_pool::exit_code(Some(stop))?),
     }
-    if stop.is_some() {
-        return Ok(guest_pool::exit_code(stop)?);
+}
+
+/// Gives what was found. A shard that was stopped leaves no part: it is run again.
+fn give(
+    options: &ProgramCrashOptions,
+    result: &ProgramCrashResult,
+    part: Option<ProgramCrashPart>,
+    place: &str,
+) -> Result<(), LabError> {
+    let text = || show::text(result, place);
+    let is_any = result.volumes.iter().any(|volume| volume.run.is_some() || volume.failure.is_some());
+    match (options.shard, part) {
+        (Some(_), Some(part)) => output_file::report(options.json.as_deref(), &part, text)?,
+        (Some(shard), None) => {
+            if is_any {
+                output_file::print(&text())?;
+            }
+            eprintln!("joj crash: shard {shard} came to no end, and leaves no part; run it again");
+        }
+        (None, _) if is_any => output_file::report(options.json.as_deref(), result, text)?,
+        (None, _) => {}
     }
-    let is_kept = result.volumes.iter().all(ProgramVolume::is_kept);
-    Ok(match (is_broken, is_kept) {
-        (true, _) => ExitCode::from(BROKEN_EXIT_CODE),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => ExitCode::FAILURE,
-    })
+    Ok(())
+}
+
+/// The result before anything is found.
+fn empty_result(options: &ProgramCrashOptions, machine: LabMachine) -> ProgramCrashResult {
+    ProgramCrashResult {
+        format: PROGRAM_CRASH_FORMAT.to_owned(),
+        version: PROGRAM_CRASH_VERSION,
+        command: options.command.clone(),
+        check: options.check.clone().unwrap_or_default(),
+        seed: options.seed,
+        planted: options.lying.then(|| "a device that lies".to_owned()),
+        machine,
+        volumes: Vec::new(),
+    }
 }
 
 /// What of this machine's files the program or a shell's command names, and the guest does not see; and what to do.
