@@ -7,11 +7,13 @@ figures     what both look at: a row for each device
 questions   what is asked of a fleet: functions that return Ibis tables
 fleet       the tables of whole traces, on an engine;  engines: DuckDB and Spark
 files       which traces below a directory are whole;  integrity: whether a file is
+shards      a plan of the lab, shared out over Spark's workers
 """
 
 from joj import questions
 from joj.errors import JojError
 from joj.fleet import Fleet, load
+from joj.shards import lab
 from joj.version import VERSION as __version__
 
-__all__ = ["Fleet", "JojError", "__version__", "load", "questions"]
+__all__ = ["Fleet", "JojError", "__version__", "lab", "load", "questions"]
