@@ -7,6 +7,7 @@ synchronous of each side. 1, 16 and 64 etcd clients (kine/load) put new keys of 
 were puts that returned. Once for each side kine is killed: what it had acknowledged must be there.
 
     tests/applications/kine_puts.py --json kine.json.gz      some ten minutes; as root it counts flushes, too
+    tests/applications/kine_puts.py --image ext4             the same on a filesystem with a journal
     tests/applications/kine_puts.py --quick                  checks that it works; its figures say nothing
 
 Needs Go and gcc, and kine with what it is made of from the Go proxy: below target/applications, some minutes the first time.
