@@ -93,7 +93,7 @@ pub struct FleetPlan {
 pub struct FleetTrace {
     /// Its number, from 0.
     pub number: u64,
-    /// Which of [`MODELS`].
+    /// Which of `MODELS`.
     pub model: usize,
     /// Empty where nobody labelled it.
     pub device_id: String,
