@@ -168,6 +168,7 @@ soak)
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite asan tests/sanitizers.sh address
     suite tsan tests/sanitizers.sh thread
+    suite fleet python/tests/test_fleet.py
     suite go packages/go/test_module.sh
     suite npm packages/npm/test_npm.py soak
     suite archives packages/system/test_archives.py soak
