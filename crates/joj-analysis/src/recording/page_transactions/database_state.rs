@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::last_in_log::LastInLog;
-use crate::recording::page_transactions::locks::UNLOCKED;
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, EMBEDDED_BLOCK_BYTES, FRAME_BYTES_MIN, RepeatedFrames,
 };
-use crate::recording::page_transactions::rollback::{JournalRead, NotTold};
+use crate::recording::page_transactions::rollback::{HowMany, JournalRead, NotTold};
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 use crate::recording::page_transactions::{CommitSyncs, RecordedCommit, RecordedMode};
 
@@ -39,19 +38,10 @@ pub struct DatabaseState {
     pub log_lockers: HashSet<u32>,
     /// There is the file on which waldio's connections have a lock while its log is in the embedded layout.
     pub has_embedded_lock: bool,
-    /// Frames were written since the log was synced last.
-    pub has_new_frames: bool,
-    /// Syncs of the log since it was written last.
-    pub log_syncs: u32,
     /// Commits in it that may be repeated frames.
     pub repeated: RepeatedFrames,
     /// Descriptions of the database that a commit synced.
     pub synced: HashSet<u32>,
-    /// The process that gave back the lock of a transaction without a journal and syncs, and how many commits more it may be: in
-    /// exclusive locking mode the close follows.
-    pub may_be_more: Option<(u32, u64)>,
-    /// A sync of the log's frames, until it is known whether a checkpoint followed.
-    pub log_sync: Option<u32>,
     /// One that may be a commit's which was over before.
     pub late_sync: Option<LateSync>,
     /// Frames were written, some of them by commits that something bounds.
@@ -106,9 +96,6 @@ impl DatabaseState {
 
     /// A call sets how long it is.
     pub fn cut(&mut self, call: &RecordedCall, pages: Option<u32>) {
-        if self.open_logs > 0 {
-            return;
-        }
         match &mut self.under_way {
             Some(commit) if commit.is_of(call) => {
                 commit.pages_after = pages;
@@ -147,7 +134,7 @@ impl DatabaseState {
     }
 
     /// Whether a transaction that wrote something counts.
-    pub fn counts(&mut self, commit: &CommitUnderWay, not_told: &mut NotTold) -> bool {
+    pub fn counts(&self, commit: &CommitUnderWay, page_bytes: u64, not_told: &mut NotTold) -> bool {
         // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
         let has_no_end = commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none();
         let is_redone = commit.is_redone && commit.has_no_journal();
@@ -159,60 +146,53 @@ impl DatabaseState {
         let is_short = !commit.is_embedded && commit.log_bytes.count() < FRAME_BYTES_MIN;
         let is_no_frame = commit.is_of_log() && commit.frames.is_empty() && (self.log.has_heads || is_short);
         let is_unsynced = commit.has_no_journal() && !commit.is_synced;
-        if is_no_frame || (is_unsynced && self.is_cut_off(commit, not_told)) {
+        // The connection has synced each commit before.
+        let is_cut_off = is_unsynced && !commit.is_unlocked && self.synced.contains(&commit.description);
+        let commits_max = commit.commits_max(page_bytes);
+        if is_no_frame {
             return false;
-        } else if has_no_end {
+        } else if has_no_end || (is_cut_off && commit.is_locked) {
             not_told.ends += 1;
-        } else if is_redone {
-            not_told.without_journal += 1;
-        } else if is_outside {
-            not_told.outside_locks += 1;
-        }
-        !(has_no_end || is_redone || is_outside)
-    }
-
-    /// Of pages that were written without a journal, and that no sync followed. True where they are those of a commit whose process was gone
-    /// before its sync: the connection has synced each one before.
-    fn is_cut_off(&mut self, commit: &CommitUnderWay, not_told: &mut NotTold) -> bool {
-        let is_cut_off = !commit.is_unlocked && self.synced.contains(&commit.description);
-        let more = commit.page_writes - u64::from(!commit.is_redone && !is_cut_off);
-        match (commit.is_locked, commit.is_unlocked) {
-            (true, true) => self.may_be_more = Some((commit.process, more)),
-            (true, false) if is_cut_off => not_told.ends += 1,
+        } else if is_unsynced {
             // Without the lock it may also be that synchronous=off was set.
-            _ => not_told.not_shown += more,
+            not_told.not_shown += commits_max - u64::from(!(is_redone || is_cut_off));
+        } else if is_redone {
+            not_told.without_journal += commits_max;
+        } else if is_outside {
+            not_told.outside_locks += commits_max;
         }
-        is_cut_off
+        !(has_no_end || is_redone || is_outside || is_cut_off)
     }
 
-    /// A process closes the database: how many commits more its last transaction may have been.
-    pub fn closed(&mut self, process: u32) -> u64 {
-        self.may_be_more.take_if(|(of, _)| *of == process).map_or(0, |(_, more)| more)
-    }
-
-    /// A checkpoint begins. A commit in a log syncs it, and so does the checkpoint: where there was one sync, and neither locks nor marks,
-    /// the frames before may have been rolled back.
-    pub fn checkpoints(&mut self) {
-        let is_unclear = self.log_syncs == 1;
-        let not_told = |commit: &&mut CommitUnderWay| !commit.is_locked && commit.frames.is_empty();
-        if let Some(commit) = self.under_way.as_mut().filter(not_told) {
-            commit.is_checkpointed |= is_unclear;
+    /// A checkpoint syncs the database, or writes it.
+    pub fn checkpoints(&mut self, is_write: bool) {
+        if let Some(commit) = self.under_way.as_mut().filter(|commit| !commit.is_locked && commit.is_of_log())
+        {
+            match is_write {
+                true => commit.checkpoint_writes(),
+                false => commit.has_checkpoint = true,
+            }
+        }
+        if let Some(last) = self.last_in_log.as_mut().filter(|_| is_write) {
+            last.is_checkpointed = true;
         }
     }
 
-    /// A description of its log is closed. True where that took a transaction away.
-    pub fn log_closed(&mut self, call: &RecordedCall) -> bool {
+    /// A description of its log is closed: how many commits that took away.
+    pub fn log_closed(&mut self, call: &RecordedCall, page_bytes: u64) -> HowMany {
         self.open_logs = self.open_logs.saturating_sub(1);
-        call.kind == CallKind::Released && self.cut_off(call)
+        let cut_off = if call.kind == CallKind::Released { self.cut_off(call) } else { None };
+        cut_off
+            .map_or(HowMany::NONE, |commit| HowMany { most: commit.commits_max(page_bytes), ..HowMany::NONE })
     }
 
     /// The process of this row is over: takes away a transaction in the log of which only a sync would tell that it is a commit.
-    fn cut_off(&mut self, call: &RecordedCall) -> bool {
+    fn cut_off(&mut self, call: &RecordedCall) -> Option<CommitUnderWay> {
         let is_it = |commit: &mut CommitUnderWay| {
             let is_told = commit.is_locked || commit.is_synced || !commit.frames.is_empty();
             commit.process == call.process && commit.is_of_log() && !is_told
         };
-        self.under_way.take_if(is_it).is_some()
+        self.under_way.take_if(is_it)
     }
 
     /// The last commit in the log was none: the database is as it was before it.
@@ -234,9 +214,6 @@ impl DatabaseState {
         };
         if !may_write_back {
             self.writes_back.take_if(|thread| *thread == call.thread);
-        }
-        if role == FileRole::Database && call.kind == CallKind::Lock && call.flags != UNLOCKED {
-            self.may_be_more = None;
         }
         if role == FileRole::EmbeddedLock {
             self.has_embedded_lock = call.kind != CallKind::Unlink;

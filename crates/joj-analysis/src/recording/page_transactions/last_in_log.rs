@@ -10,8 +10,11 @@
 //! begins tells of each rollback and each kill. A log is begun anew when all its commits are in the database: where no checkpoint
 //! followed, the last one was none. At the end of the recording nothing tells it, nor behind a checkpoint, which may be of others.
 //!
+//! In exclusive locking mode, without heads and syncs, there may be several commits where this sees one: up to one for each frame.
+//!
 //! Source: wal.c of SQLite 3.40 to 3.50 (walFrames, walIndexTryHdr).
 
+use crate::recording::page_transactions::rollback::HowMany;
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 
 /// The last transaction in a log that was taken for a commit.
@@ -28,48 +31,33 @@ pub struct LastInLog {
     pub pages_before: (Option<u32>, u32),
     /// Pages were written back to the database since.
     pub is_checkpointed: bool,
-    ending: LastEnding,
-}
-
-/// What the recording has of its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LastEnding {
-    /// Its end is that of a commit: a mark or a sync, and behind it the unlock where a lock bounds it.
-    Commit,
-    /// Its process was gone before the unlock, and after the mark or the sync; or it was unlocked without both, as it is with NORMAL. Or
-    /// there are no locks and no marks, and its only sync may be that of the checkpoint that followed.
-    Unclear,
-    /// Its process was gone before both.
-    CutOff,
-}
-
-/// What is to be made of a transaction of which no later one tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WithoutNext {
-    /// It is a commit.
-    Counts,
-    /// It is none.
-    IsNone,
-    /// It counts, and the result says that it may be none.
-    MayCount,
-    /// It is not counted, and the result says so.
-    IsNotTold,
+    /// How many commits it is as far as its own calls tell.
+    how_many: HowMany,
 }
 
 impl LastInLog {
     /// Of a transaction that is over; `None` of one without frames.
-    pub fn of(commit: &CommitUnderWay, place: usize, pages_before: (Option<u32>, u32)) -> Option<Self> {
+    pub fn of(
+        commit: &CommitUnderWay,
+        place: usize,
+        pages_before: (Option<u32>, u32),
+        page_bytes: u64,
+    ) -> Option<Self> {
         let is_safe = commit.is_synced || commit.frames.is_committed();
-        let ending = match (commit.is_locked, commit.is_unlocked, is_safe) {
-            (true, false, false) => LastEnding::CutOff,
-            (true, false, true) | (true, true, false) => LastEnding::Unclear,
-            (false, ..) if commit.is_checkpointed => LastEnding::Unclear,
-            (false, ..) | (true, true, true) => LastEnding::Commit,
+        let how_many = match (commit.is_locked, commit.is_unlocked, is_safe) {
+            // Its process was gone before both the mark or the sync, and the unlock.
+            (true, false, false) => HowMany { fewest: 0, most: 1, is_counted: false },
+            // It was gone before the unlock; or it was unlocked without a mark and a sync, as it is with NORMAL.
+            (true, false, true) | (true, true, false) => HowMany { fewest: 0, most: 1, is_counted: true },
+            (false, ..) if commit.is_open_in_log() => {
+                HowMany { fewest: 0, most: commit.commits_max(page_bytes), is_counted: true }
+            }
+            (false, ..) | (true, true, true) => HowMany::ONE,
         };
         let begin = commit.frames.first().or_else(|| commit.log_bytes.first())?;
         let (end, description) = (commit.log_bytes.end()?, commit.description);
         let is_checkpointed = commit.is_checkpointed;
-        Some(Self { commit: place, begin, end, description, pages_before, is_checkpointed, ending })
+        Some(Self { commit: place, begin, end, description, pages_before, is_checkpointed, how_many })
     }
 
     /// Whether the next transaction, whose first frame is at `first`, says that this was none.
@@ -81,19 +69,20 @@ impl LastInLog {
     /// commits are in the database.
     pub fn is_written_over(&self, description: u32, end: u64) -> bool {
         let is_of_another = self.description != description;
-        self.ending == LastEnding::Commit
+        self.how_many == HowMany::ONE
             && !self.is_checkpointed
             && is_of_another
             && (self.begin + 1..=self.end).contains(&end)
     }
 
+    /// What it is where the next transaction begins behind it.
+    pub fn with_next(&self) -> HowMany {
+        HowMany { fewest: 1, is_counted: true, ..self.how_many }
+    }
+
     /// What it is where nothing follows. `is_begun_anew`: the log is.
-    pub fn without_next(&self, is_begun_anew: bool) -> WithoutNext {
-        match self.ending {
-            LastEnding::Commit => WithoutNext::Counts,
-            _ if is_begun_anew && !self.is_checkpointed => WithoutNext::IsNone,
-            LastEnding::Unclear => WithoutNext::MayCount,
-            LastEnding::CutOff => WithoutNext::IsNotTold,
-        }
+    pub fn without_next(&self, is_begun_anew: bool) -> HowMany {
+        let is_none = is_begun_anew && !self.is_checkpointed && self.how_many != HowMany::ONE;
+        if is_none { HowMany::NONE } else { self.how_many }
     }
 }

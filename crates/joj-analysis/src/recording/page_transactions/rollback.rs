@@ -33,20 +33,34 @@ impl JournalRead {
     }
 }
 
+/// How many commits a stretch of calls is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HowMany {
+    pub fewest: u64,
+    pub most: u64,
+    /// It counts as one; else as none.
+    pub is_counted: bool,
+}
+
+impl HowMany {
+    pub const ONE: Self = Self { fewest: 1, most: 1, is_counted: true };
+    pub const NONE: Self = Self { fewest: 0, most: 0, is_counted: false };
+}
+
 /// Transactions that are not counted because the recording does not tell whether they were committed.
 #[derive(Debug, Default)]
 pub struct NotTold {
     /// They had a journal, and its end is missing, or frames of a log without a sync: the program was killed, or calls are not in the
     /// recording.
     pub ends: u64,
-    /// They had no journal, and wrote a page twice or cut one off again: so does a rollback from memory, and so do commits that outgrew
-    /// their cache.
+    /// Writes of transactions that had no journal, and wrote a page twice or cut one off again before their sync: so does a rollback
+    /// from memory, and so do commits that outgrew their cache, and several commits in exclusive locking mode.
     pub without_journal: u64,
     /// Counted all the same: with frames in a log, and killed or without a sync, and no later transaction tells whether they were commits.
     pub last_in_log: u64,
     /// They wrote a log whose heads are not in the recording, without the lock that others take for that.
     pub outside_locks: u64,
-    /// Writes of pages that may be commits of their own: they had neither a journal nor a sync, nor a lock each.
+    /// Writes of pages or frames that may be commits of their own: they had neither a journal or marks, nor a sync, nor a lock each.
     pub not_shown: u64,
     /// Counted all the same: they may be frames that fill a sector.
     pub repeated: u64,
@@ -55,10 +69,21 @@ pub struct NotTold {
 }
 
 impl NotTold {
+    /// A stretch was counted, or not, and may be another number of commits.
+    pub fn take(&mut self, of: HowMany) {
+        if of.is_counted {
+            self.last_in_log += 1_u64.saturating_sub(of.fewest);
+        } else {
+            self.ends += of.most.min(1);
+        }
+        self.not_shown += of.most.saturating_sub(1);
+    }
+
     /// In sentences.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let ends = "Transactions whose journal has no end in the recording, or whose frames or pages no sync, are not counted as commits:";
-        let without = "Transactions without a journal that wrote a page twice, or cut it off, are not counted: a rollback does so, too:";
+        let without = "Transactions without a journal that wrote a page twice before their sync, or cut it off, are not counted: a \
+                       rollback does so, too. Each write may be a commit. So there may be too few, by up to:";
         let told = |(text, count): (&str, u64)| (count > 0).then(|| format!("{text} {count}"));
         let last = "Commits that may be none: no transaction followed in the log that would tell whether they were rolled back, or \
                     killed before their end. So there may be too many, by up to:";
@@ -66,9 +91,9 @@ impl NotTold {
                      thread wrote several databases in one, with ATTACH. So there may be too many, by up to:";
         let outside = "Writes of a log without its lock, which other threads take, are not counted: waldio fills a log so, and in \
                        exclusive locking mode commits are so. So there may be too few, by up to:";
-        let not_shown = "Pages were written without a journal, a sync and a lock for each commit (exclusive locking mode with \
-                         synchronous=off): no call shows where one commit ends and the next begins, and each write may be one. So \
-                         there may be too few, by up to:";
+        let not_shown = "Pages or frames were written without a journal or frame heads, and without a sync of each commit: in \
+                         exclusive locking mode no call shows where one ends and the next begins, and each write may be one (in \
+                         normal locking mode each lock is one). So there may be too few, by up to:";
         let repeated = "Commits of the same page without a sync between: without powersafe overwrite SQLite repeats a frame up to \
                         the end of a sector. So there may be too many, by up to:";
         let counted = [

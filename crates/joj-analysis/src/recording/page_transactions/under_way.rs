@@ -60,8 +60,14 @@ pub struct CommitUnderWay {
     pub is_over: bool,
     /// The database or the log was synced after its last write.
     pub is_synced: bool,
-    /// A checkpoint followed the only sync of its log, which may have been its own.
+    /// Syncs of the log by its thread behind its last write, up to the first call that only a checkpoint makes.
+    pub log_syncs: u32,
+    /// A checkpoint synced or wrote the database behind its last write.
+    pub has_checkpoint: bool,
+    /// A checkpoint wrote the database behind one of its writes.
     pub is_checkpointed: bool,
+    /// A checkpoint followed, and the only sync of the log before it may have been its own.
+    pub is_unclear: bool,
     /// A lock bounds it.
     pub is_locked: bool,
     /// Where it begins and ends.
@@ -94,6 +100,7 @@ impl CommitUnderWay {
 
     /// A call of it wrote something.
     pub fn wrote(&mut self, call: &RecordedCall) {
+        (self.log_syncs, self.has_checkpoint) = (0, false);
         self.write_ns.get_or_insert(call.begin_ns);
         self.written_bytes += call.moved_bytes();
         self.reach(call);
@@ -122,6 +129,34 @@ impl CommitUnderWay {
     /// It lasted at least as long as a call.
     pub fn reach(&mut self, call: &RecordedCall) {
         self.end_ns = self.end_ns.max(call.end_ns());
+    }
+
+    /// Its thread synced the log. A checkpoint of waldio's does so twice, and the database's sync lies between.
+    pub fn log_synced(&mut self) {
+        self.log_syncs += u32::from(self.is_of_log() && !self.has_checkpoint);
+    }
+
+    /// A checkpoint writes the database. It syncs the log before, and so does a commit: where there was one sync, or none
+    /// (synchronous=off), no commit's is known.
+    pub fn checkpoint_writes(&mut self) {
+        self.is_unclear |= self.log_syncs < 2;
+        (self.has_checkpoint, self.is_checkpointed) = (true, true);
+    }
+
+    /// Whether it is a stretch of a log in which no call shows where a commit ends: neither a lock, nor marks, nor a sync of its own.
+    pub fn is_open_in_log(&self) -> bool {
+        let is_shown = self.is_locked || !self.frames.is_empty();
+        self.is_of_log() && !is_shown && (self.is_unclear || self.log_syncs == 0)
+    }
+
+    /// How many commits it may be: where no call shows their ends, each frame, and each write of a page to a database without a journal.
+    pub fn commits_max(&self, page_bytes: u64) -> u64 {
+        if self.is_open_in_log() {
+            return self.frame_count(page_bytes).max(1);
+        }
+        // Written twice before its sync, a page may be several commits' without one (synchronous=off), up to one with it.
+        let may_be_several = self.has_no_journal() && (self.is_redone || !self.is_synced);
+        if may_be_several { self.page_writes.max(1) } else { 1 }
     }
 
     /// Whether it wrote pages or frames.

@@ -4,11 +4,12 @@ use crate::recording::call::RecordedCall;
 use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::database_state::DatabaseState;
 use crate::recording::page_transactions::derive::Deriver;
-use crate::recording::page_transactions::last_in_log::{LastInLog, WithoutNext};
+use crate::recording::page_transactions::last_in_log::LastInLog;
 use crate::recording::page_transactions::locks::{LockSense, recovers};
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, FrameBytes, RecordedFrame, TransactionFrames,
 };
+use crate::recording::page_transactions::under_way::CommitUnderWay;
 
 impl DatabaseState {
     /// Whether a write of the log writes it over itself. waldio does so when it opens a log whose index is lost: its bytes become new ones
@@ -43,23 +44,35 @@ impl Deriver<'_> {
 
     /// The next transaction of a log begins, at `first`: it tells whether the last one was a commit.
     fn next_in_log(&mut self, first: u64, database: usize) {
-        let state = &mut self.databases[database];
-        if let Some(last) = state.last_in_log.take().filter(|last| last.is_withdrawn_by(first)) {
-            state.withdraw(&last);
-            self.commits[last.commit].parts.clear();
+        let Some(last) = self.databases[database].last_in_log.take() else { return };
+        match last.is_withdrawn_by(first) {
+            true => self.withdraw(&last, database),
+            false => self.not_told.take(last.with_next()),
         }
+    }
+
+    fn withdraw(&mut self, last: &LastInLog, database: usize) {
+        self.databases[database].withdraw(last);
+        self.commits[last.commit].parts.clear();
+    }
+
+    /// The log is no more: what is written next to one of its name is another.
+    pub(super) fn log_gone(&mut self, database: usize) {
+        if self.databases[database].under_way.as_ref().is_some_and(CommitUnderWay::is_of_log) {
+            self.end(database);
+        }
+        self.none_in_log(false, database);
+        let log = &mut self.databases[database].log;
+        *log = CommittedFrames::none(log.is_embedded);
     }
 
     /// No transaction follows the last one in a log, which may be begun anew.
     pub(super) fn none_in_log(&mut self, is_begun_anew: bool, database: usize) {
-        let state = &mut self.databases[database];
-        let Some(last) = state.last_in_log.take() else { return };
-        let told = last.without_next(is_begun_anew);
-        self.not_told.last_in_log += u64::from(told == WithoutNext::MayCount);
-        self.not_told.ends += u64::from(told == WithoutNext::IsNotTold);
-        if matches!(told, WithoutNext::IsNone | WithoutNext::IsNotTold) {
-            state.withdraw(&last);
-            self.commits[last.commit].parts.clear();
+        let Some(last) = self.databases[database].last_in_log.take() else { return };
+        let how_many = last.without_next(is_begun_anew);
+        self.not_told.take(how_many);
+        if !how_many.is_counted {
+            self.withdraw(&last, database);
         }
     }
 
@@ -90,16 +103,10 @@ impl Deriver<'_> {
             return;
         }
         state.has_frames |= !bytes.is_empty();
-        if state.log_sync.take().is_some() {
-            // Frames followed a sync, and no checkpoint lay between: it ended a commit.
-            state.has_bounds = true;
-        }
         if begins_anew {
             state.log = CommittedFrames::none(is_embedded);
         }
         state.late_sync = None;
-        state.has_new_frames |= !bytes.is_empty();
-        state.log_syncs = 0;
         let (at, outside) = self.place(call.thread);
         let commit = self.going_on(call, database, |commit| {
             let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();

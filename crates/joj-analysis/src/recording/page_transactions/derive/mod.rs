@@ -120,18 +120,23 @@ impl Deriver<'_> {
                 let page_bytes = self.page_bytes(database);
                 let pages = u32::try_from(call.bytes / page_bytes).ok();
                 let pages = pages.filter(|_| call.bytes.is_multiple_of(page_bytes));
-                self.databases[database].cut(call, pages);
+                let state = &mut self.databases[database];
+                match state.open_logs {
+                    0 => state.cut(call, pages),
+                    _ => state.checkpoints(true),
+                }
             }
-            (FileRole::Database, CallKind::Close) => {
-                self.not_told.not_shown += self.databases[database].closed(call.process);
-                self.is_outside(call);
+            (FileRole::Database, CallKind::Close) => self.is_outside(call),
+            (FileRole::Log, CallKind::Unlink) => self.log_gone(database),
+            (FileRole::Log, CallKind::Ftruncate | CallKind::Truncate) if call.bytes == 0 => {
+                self.log_gone(database);
             }
-            (FileRole::Log, CallKind::Unlink) => self.none_in_log(false, database),
             (FileRole::Log, CallKind::Open | CallKind::Held) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Close | CallKind::Released)
                 if call.flags & RecordedCall::STAYS_OPEN == 0 =>
             {
-                self.not_told.ends += u64::from(self.databases[database].log_closed(call));
+                let page_bytes = self.page_bytes(database);
+                self.not_told.take(self.databases[database].log_closed(call, page_bytes));
             }
             (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
             _ => {}
@@ -192,14 +197,16 @@ impl Deriver<'_> {
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
         let Some(commit) = state.under_way.take().filter(CommitUnderWay::is_commit) else { return };
-        if !state.counts(&commit, &mut self.not_told) {
+        state.has_bounds |= commit.is_of_log() && !commit.is_open_in_log();
+        if !state.counts(&commit, page_bytes, &mut self.not_told) {
             return;
         }
         state.free_pages = commit.free_after.or(state.free_pages);
         state.last.insert(commit.thread, self.commits.len());
         self.last_database.insert(commit.thread, database);
         let before = (commit.pages_before.or(state.pages), state.at_least);
-        state.last_in_log = LastInLog::of(&commit, self.commits.len(), before).or(state.last_in_log.take());
+        let last = LastInLog::of(&commit, self.commits.len(), before, page_bytes);
+        state.last_in_log = last.or(state.last_in_log.take());
         let is_told = commit.pages_before.is_some() || commit.pages_after.is_some();
         self.bounds.push(commit.bounds);
         let commit = commit.finish(database, page_bytes, state.at_least);
@@ -252,16 +259,12 @@ impl Deriver<'_> {
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
         if state.open_logs > 0 {
-            // A checkpoint: the sync of the log before it was its own.
-            state.log_sync = state.log_sync.filter(|thread| *thread != call.thread);
+            // A checkpoint: a sync of the log after the last commit's was its own.
             if let Some(late) = state.late_sync.take_if(|late| late.thread == call.thread) {
                 late.take_back(&mut self.commits);
             }
             self.outside.insert(call.thread, self.at);
-            if let Some(last) = &mut state.last_in_log {
-                last.is_checkpointed = true;
-            }
-            state.checkpoints();
+            state.checkpoints(true);
             return;
         }
         let first = offset / page_bytes;
@@ -345,23 +348,25 @@ impl Deriver<'_> {
             _ => database,
         };
         let state = &mut self.databases[database];
-        // One of the log's new header alone ends no commit, and with NORMAL there are such, too.
         if role == FileRole::Log {
-            if std::mem::take(&mut state.has_new_frames) {
-                state.log_sync = Some(call.thread);
-            }
-            state.log_syncs += 1;
             self.not_told.repeated += state.repeated.synced();
         }
         let is_checkpoint = role == FileRole::Database && state.open_logs > 0;
+        if is_checkpoint {
+            state.checkpoints(false);
+        }
         match state
             .under_way
             .as_mut()
             .filter(|commit| commit.is_of(call) && !(role == FileRole::Log && commit.thread != call.thread))
         {
-            Some(commit) if !(is_checkpoint || (role == FileRole::Log && commit.is_synced)) => {
+            Some(commit) if role == FileRole::Log && commit.is_synced => commit.log_synced(),
+            Some(commit) if !is_checkpoint => {
                 commit.syncs.count(call.kind);
                 commit.is_synced |= matches!(role, FileRole::Database | FileRole::Log) && commit.has_pages();
+                if role == FileRole::Log {
+                    commit.log_synced();
+                }
                 if role == FileRole::Database && commit.has_pages() {
                     state.synced.insert(call.description);
                 }
@@ -389,8 +394,7 @@ impl Deriver<'_> {
         for database in 0..self.databases.len() {
             self.end(database);
             self.none_in_log(false, database);
-            let state = &mut self.databases[database];
-            state.has_bounds |= state.log_sync.is_some();
+            let state = &self.databases[database];
             if state.has_frames && !state.has_bounds {
                 return Err(DeriveError::NoBounds(self.files.databases[database].path.clone()));
             }
@@ -399,7 +403,7 @@ impl Deriver<'_> {
         let found = found.filter(|(commit, _)| !commit.parts.is_empty());
         let joined = join(found.collect());
         if joined.commits.is_empty() {
-            return Err(match self.not_told.not_shown {
+            return Err(match self.not_told.not_shown + self.not_told.without_journal {
                 0 => DeriveError::NoCommit,
                 writes => DeriveError::NotShown(writes),
             });

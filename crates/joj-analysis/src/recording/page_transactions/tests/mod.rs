@@ -5,12 +5,14 @@
 //! attached   commits over several databases
 //! logs       frames of a log
 //! rollbacks  what is none of a commit
+//! stretches  what may be several commits
 //! told       what the result says of commits that are not told
 //! ```
 
 mod attached;
 mod logs;
 mod rollbacks;
+mod stretches;
 mod told;
 
 use super::derive::{DeriveError, derive};
