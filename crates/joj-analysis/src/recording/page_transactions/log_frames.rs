@@ -31,6 +31,9 @@ pub const FRAME_HEADER_BYTES: u64 = 24;
 /// A frame of the smallest page.
 pub const FRAME_BYTES_MIN: u64 = FRAME_HEADER_BYTES + 512;
 
+/// What SQLite takes for a sector on Linux (os_unix.c, SQLITE_DEFAULT_SECTOR_SIZE).
+const SECTOR_BYTES: u64 = 4096;
+
 /// A block of a log in waldio's embedded layout, and the size of pages that it needs.
 pub const EMBEDDED_BLOCK_BYTES: u64 = 4096;
 
@@ -177,13 +180,17 @@ impl CommittedFrames {
 pub struct RepeatedFrames {
     last: Option<RecordedFrame>,
     count: u64,
+    /// So many frames fill a sector: it ends at most a byte less than a sector behind the commit's last frame.
+    fill_max: u64,
 }
 
 impl RepeatedFrames {
     /// A commit came to its mark.
     pub fn marked(&mut self, mark: RecordedFrame, is_locked: bool, is_alone: bool, page_bytes: u64) {
+        let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
+        self.fill_max = (SECTOR_BYTES - 1).div_ceil(frame_bytes);
         let is_repeated = self.last.is_some_and(|last| {
-            let next = last.offset.saturating_add(FRAME_HEADER_BYTES + page_bytes);
+            let next = last.offset.saturating_add(frame_bytes);
             (last.page, last.commit_pages, next) == (mark.page, mark.commit_pages, mark.offset)
         });
         self.count = if is_repeated && is_alone && !is_locked { self.count + 1 } else { 0 };
@@ -192,7 +199,8 @@ impl RepeatedFrames {
 
     /// The log is synced: how many they are.
     pub fn synced(&mut self) -> u64 {
-        std::mem::take(self).count
+        let synced = std::mem::take(self);
+        synced.count.min(synced.fill_max)
     }
 }
 
