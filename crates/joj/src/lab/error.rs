@@ -89,7 +89,7 @@ pub enum SessionError {
     /// A recording that states are to be made of cannot be read.
     #[error("{0}; leave `--recordings` out, or name an empty DIR")]
     Recording(#[from] RecordedLogError),
-    /// Nobody can be kept from recording to the same directory meanwhile.
+    /// Other jojs cannot be kept from recording to the same directory at the same time.
     #[error("cannot lock {}: {error}; name a DIR on a filesystem with locks, where files can be made", .path.display())]
     Turn {
         /// The file.

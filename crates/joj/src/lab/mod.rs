@@ -9,6 +9,7 @@
 //! machine      the emulated machine as jobs and results tell of it
 //! guest_pool   several guests at a time, until every unit of work has a report
 //! snapshot     the memory of a guest that has booted and waits for a job
+//! turn         of several jojs one makes what the others then find made
 //! life         one life of a guest, from the snapshot to power off
 //! costs        what a transaction costs, from the trace of a cell
 //! host_share   the directory that host and guest share, seen from the host
@@ -20,6 +21,7 @@
 //! written_for  what the requests of such a log were for
 //! recorded_log the log of a device that was recorded to be cut
 //! job          what the host tells the guest about the cells of a plan, and what all jobs share
+//! file_hash    the bytes of a file in a hash
 //! ```
 //!
 //! A file uses only files below it.
@@ -29,6 +31,7 @@ mod work;
 pub mod machine;
 pub mod guest_pool;
 mod snapshot;
+mod turn;
 pub mod life;
 pub mod costs;
 pub mod host_share;
@@ -40,3 +43,4 @@ pub mod jobs;
 pub mod written_for;
 pub mod recorded_log;
 pub mod job;
+mod file_hash;

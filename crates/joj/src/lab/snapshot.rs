@@ -7,18 +7,17 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::lab::error::SessionError;
+use crate::lab::file_hash::add_file;
 use crate::lab::image::packages;
 use crate::lab::job::{GuestLine, marked};
 use crate::lab::life::{SessionEnd, said};
+use crate::lab::turn::turn;
 use crate::machine::proc::clock::{pause, shared_ns};
 use crate::machine::proc::signal::is_stopped;
 use crate::machine::qemu::process::{Heard, KEEP_MEMORY, Machine, MachineStart, Qemu};
@@ -53,7 +52,8 @@ impl Snapshot {
         }
         fs::create_dir_all(&directory).map_err(SessionError::cache("make", &directory))?;
         // Several that need the same one wait for the first instead of booting beside it.
-        let _turn = turn(&directory.join(LOCK))?;
+        let lock = directory.join(LOCK);
+        let _turn = turn(&lock, |error| SessionError::cache("lock", &lock)(error), || {})?;
         if let Some(kept) = Snapshot::kept(&file) {
             return Ok(kept);
         }
@@ -79,19 +79,6 @@ impl Snapshot {
     }
 }
 
-/// Waits for whoever makes a snapshot now; the turn ends with the file.
-fn turn(lock: &Path) -> Result<File, SessionEnd> {
-    let file = File::create(lock).map_err(SessionError::cache("make", lock))?;
-    loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK) if is_stopped() => return Err(SessionEnd::Signal),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => pause(NAP),
-            Err(error) => return Err(SessionError::cache("lock", lock)(error.into()).into()),
-        }
-    }
-}
-
 /// A file that is gone unless it got its name.
 struct PartFile(PathBuf);
 
@@ -106,23 +93,10 @@ fn key(machine: &Machine, version: &str) -> Result<String, SessionError> {
     let mut hasher = DefaultHasher::new();
     (version, machine.memory_mib).hash(&mut hasher);
     for path in [&machine.kernel, &machine.image] {
-        hash_file(path, &mut hasher)
+        add_file(path, &mut hasher)
             .map_err(|error| SessionError::Unreadable { path: path.clone(), error })?;
     }
     Ok(format!("{:016x}", hasher.finish()))
-}
-
-fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
-    let mut file = BufReader::new(File::open(path)?);
-    let mut bytes = vec![0; 1 << 20];
-    loop {
-        let count = file.read(&mut bytes)?;
-        count.hash(hasher);
-        if count == 0 {
-            return Ok(());
-        }
-        hasher.write(&bytes[..count]);
-    }
 }
 
 /// Boots, waits until the guest does, and has its memory written to `memory`.

@@ -1,9 +1,7 @@
 //! What guests are made of: kernel, programs and libraries, as the options name them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use joj_analysis::lab::cell::{Cell, SyncCall};
@@ -11,6 +9,7 @@ use joj_analysis::lab::cell::{Cell, SyncCall};
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::lab::commands::error::LabError;
+use crate::lab::file_hash::add_file;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
 use crate::lab::image::error::ImageError;
@@ -98,32 +97,16 @@ pub fn made_from(contents: &Contents, setting: &Setting) -> Result<BTreeMap<Stri
     Ok(made_from)
 }
 
-/// A checksum of all bytes of some files, each with its length. All who compare it are one build of joj, so it may be the hash of the
-/// standard library: CRC-32 took 20 s of a debug build's own 112 MB.
+/// A checksum of all bytes of some files, each with its length, for those who have this build of joj.
 /// # Errors
 /// Which one cannot be read.
 pub fn checksum<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<String, LabError> {
     let mut hasher = DefaultHasher::new();
     for file in files {
         let file = file.as_ref();
-        add(file, &mut hasher).map_err(|error| LabError::Unreadable { file: file.to_owned(), error })?;
+        add_file(file, &mut hasher).map_err(|error| LabError::Unreadable { file: file.to_owned(), error })?;
     }
     Ok(format!("{:016x}", hasher.finish()))
-}
-
-fn add(file: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
-    let mut file = File::open(file)?;
-    let mut bytes = vec![0; 1 << 20];
-    let mut length = 0_u64;
-    loop {
-        let count = file.read(&mut bytes)?;
-        if count == 0 {
-            hasher.write_u64(length);
-            return Ok(());
-        }
-        hasher.write(&bytes[..count]);
-        length += count as u64;
-    }
 }
 
 /// With a SQLite that is named instead of the system's; `bundled` and `system` change nothing.

@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use joj_device::crash::{CrashStates, Cut, Missing};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::lab::commands::error::LabError;
 use crate::lab::error::{SessionError, UnitError};
@@ -23,13 +20,10 @@ use crate::lab::life::SessionEnd;
 use crate::lab::recorded_log::{
     RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, is_recorded, recording_file,
 };
-use crate::machine::proc::clock::pause;
-use crate::machine::proc::signal::is_stopped;
+use crate::lab::turn::turn;
 
 /// Held by who records there.
 const LOCK: &str = "lock";
-/// Between two looks whether another joj has recorded.
-const NAP: Duration = Duration::from_millis(200);
 
 /// Where recordings are.
 pub struct Recordings {
@@ -78,30 +72,15 @@ fn keep_newest(directory: &Path) {
     }
 }
 
-/// Waits for whoever records there now: shards of one run take the recordings of the first. The turn ends with the file.
+/// Waits for the joj that records there now: shards of one run take the recordings of the first.
 /// # Errors
 /// A signal, or the directory cannot be locked.
-pub fn turn(recordings: &Path) -> Result<File, SessionEnd> {
+pub fn recording_turn(recordings: &Path) -> Result<File, SessionEnd> {
     let path = recordings.join(RECORDINGS_DIRECTORY).join(LOCK);
     let cannot = |error| SessionError::Turn { path: path.clone(), error };
-    let file = File::create(&path).map_err(cannot)?;
-    let mut is_told = false;
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK) if is_stopped() => return Err(SessionEnd::Signal),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => {
-                if !std::mem::replace(&mut is_told, true) {
-                    eprintln!(
-                        "joj crash: waiting for another joj, which records into {}",
-                        recordings.display()
-                    );
-                }
-                pause(NAP);
-            }
-            Err(error) => return Err(cannot(error.into()).into()),
-        }
-    }
+    turn(&path, cannot, || {
+        eprintln!("joj crash: waiting for another joj, which records into {}", recordings.display());
+    })
 }
 
 /// Takes a recording out of a guest's share. What says that it is whole comes last.

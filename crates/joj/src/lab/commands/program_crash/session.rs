@@ -15,7 +15,7 @@ use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, told, turn};
+use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, recording_turn, told};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, OpenPool, Work};
 use crate::lab::job::{LabVolume, Setting};
@@ -122,7 +122,11 @@ impl<'a> CutSession<'a> {
         let is_there = |volume: &usize| is_recorded(recordings, *volume);
         let volumes = 0..self.work.job.volumes.len();
         // Until it is known what the recordings are: who fails takes them back.
-        let _turn = volumes.clone().any(|volume| !is_there(&volume)).then(|| turn(recordings)).transpose()?;
+        let _turn = volumes
+            .clone()
+            .any(|volume| !is_there(&volume))
+            .then(|| recording_turn(recordings))
+            .transpose()?;
         let missing: Vec<usize> = volumes.filter(|volume| !is_there(volume)).collect();
         if missing.len() < self.work.job.volumes.len() {
             eprintln!(

@@ -1,0 +1,28 @@
+//! All bytes of a file in a hash of the standard library, for values that one build of joj compares with its own: CRC-32 took 20 s of
+//! a debug build's own 112 MB.
+
+use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Adds the bytes of a file, and behind them how many there are.
+/// # Errors
+/// Those of the file; then some of its bytes are in the hash.
+pub fn add_file(file: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    let mut file = File::open(file)?;
+    let mut bytes = vec![0; PIECE_BYTES];
+    let mut length = 0_u64;
+    loop {
+        let count = file.read(&mut bytes)?;
+        if count == 0 {
+            hasher.write_u64(length);
+            return Ok(());
+        }
+        hasher.write(&bytes[..count]);
+        length += count as u64;
+    }
+}
