@@ -3,12 +3,16 @@
 import argparse
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 from joj.engines import ENGINES, MEMORY
 from joj.errors import JojError
 from joj.version import VERSION
+
+#: As a shell has it for Ctrl-C.
+STOPPED_EXIT_CODE = 130
 
 EXAMPLES = """
 examples:
@@ -17,7 +21,7 @@ examples:
   python3 -m joj fleet report DIR --compare app_version=1.0,2.0 --json -
   python3 -m joj fleet report DIR --engine spark --master 'local[2]'
 
-The exit code is 0, 1 where there is no answer, 2 for a wrong command line.
+The exit code is 0, 1 where there is no answer, 2 for a wrong command line, 130 after Ctrl-C.
 """
 
 
@@ -77,15 +81,30 @@ def _report(options: argparse.Namespace) -> None:
     fleet = load(options.directory, options.engine, options.check, **engine)
     made = report.make(fleet, options.group_by, options.compare)
     if options.html:
-        options.html.write_text(page.page(made), encoding="utf-8")
+        _write(options.html, page.page(made))
     is_standard = options.json == Path("-")
     if options.json:
         document = json.dumps(made.as_json(), indent=2, allow_nan=False) + "\n"
-        sys.stdout.write(document) if is_standard else options.json.write_text(document, encoding="utf-8")
+        sys.stdout.write(document) if is_standard else _write(options.json, document)
     if is_standard:
         sys.stderr.write(text.problems(made))
     else:
         sys.stdout.write(text.show(made))
+
+
+def _write(path: Path, document: str) -> None:
+    """Writes a file; one that cannot be written as a whole is removed."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            try:
+                file.write(document)
+                file.flush()
+            except OSError:
+                if path.is_file():
+                    path.unlink()
+                raise
+    except OSError as error:
+        raise JojError(f"cannot write {path}: {error.strerror}; make room there, or name another file") from error
 
 
 def _lines(message: str) -> str:
@@ -104,12 +123,18 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _report(options)
+        sys.stdout.flush()
     except JojError as error:
         print(f"joj: {_lines(str(error))}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"joj: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"joj: cannot write standard output: {error.strerror}", file=sys.stderr)
+        # What is left of it would be tried again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        print("joj: stopped", file=sys.stderr)
+        return STOPPED_EXIT_CODE
     return 0
 
 

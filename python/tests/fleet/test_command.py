@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+import unittest.mock
 
 import table_files
 from fleets import FleetTest, command, even, planted, process, work
@@ -60,6 +63,29 @@ class Command(FleetTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         said = json.loads(result.stdout, parse_constant=refuse)
         self.assertEqual({(row["devices"], row["low"], row["verdict"]) for row in said["comparison"]}, {(1, None, "too few")})
+
+    def test_what_cannot_be_written_is_named(self) -> None:
+        place = self.copy(1)
+        for option in ("--json", "--html"):
+            self.assertIn("cannot write /dev/full: No space left", process(place, option, "/dev/full").stderr)
+            self.assertIn("cannot write /nowhere/x: No such file", process(place, option, "/nowhere/x").stderr)
+        with open("/dev/full", "w") as full:
+            line = [sys.executable, "-m", "joj", "fleet", "report", str(place)]
+            ended = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((ended.returncode, ended.stderr), (1, "joj: cannot write standard output: No space left on device\n"))
+
+    def test_a_page_that_does_not_fit_is_gone(self) -> None:
+        place, page = self.copy(1), self.folder() / "page.html"
+        # 1,024 bytes are less than the page has.
+        line = f"ulimit -f 1; trap '' XFSZ; exec {sys.executable} -m joj fleet report {place} --html {page}"
+        ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, page.exists()), (1, False), ended.stderr)
+        self.assertIn(f"cannot write {page}: File too large", ended.stderr)
+
+    def test_ctrl_c_is_no_traceback(self) -> None:
+        with unittest.mock.patch("joj.__main__._report", side_effect=KeyboardInterrupt):
+            ended = command(even())
+        self.assertEqual((ended.returncode, ended.stderr), (130, "joj: stopped\n"))
 
     def test_labels_and_paths_do_nothing_to_a_terminal(self) -> None:
         place = self.copy(1)
