@@ -65,10 +65,20 @@ def options(description, shapes):
     parser.add_argument("--load-max", type=float, default=1.5, help="measure nothing above this load average (default: 1.5)")
     parser.add_argument("--load-wait", type=float, default=240, metavar="SECONDS", help="how long to wait for it (default: 240)")
     parsed = parser.parse_args()
+    if parsed.rounds < 1:
+        parser.error("--rounds is 1 or more")
+    if not os.access(parsed.directory, os.W_OK | os.X_OK):
+        parser.error(f"nothing can be made in {parsed.directory}; name another --directory")
     # Servers, mounts and directories are taken away on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     parsed.library = parsed.library.resolve()
     return parsed
+
+
+def stop(number, _frame):
+    print(f"stopped by {signal.Signals(number).name}; nothing is left of this run", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 class Server:
