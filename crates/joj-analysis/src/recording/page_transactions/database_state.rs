@@ -160,6 +160,8 @@ impl DatabaseState {
             not_told.without_journal += commits_max;
         } else if is_outside {
             not_told.outside_locks += commits_max;
+        } else if commits_max == 1 {
+            not_told.before_sync += commit.may_be_more(page_bytes);
         }
         !(has_no_end || is_redone || is_outside || is_cut_off)
     }

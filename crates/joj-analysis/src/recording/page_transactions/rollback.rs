@@ -62,6 +62,8 @@ pub struct NotTold {
     pub outside_locks: u64,
     /// Writes of pages or frames that may be commits of their own: they had neither a journal or marks, nor a sync, nor a lock each.
     pub not_shown: u64,
+    /// Writes of commits that had a sync, and neither a lock each nor a journal or marks: some of them may be commits without a sync.
+    pub before_sync: u64,
     /// Counted all the same: they may be frames that fill a sector.
     pub repeated: u64,
     /// Counted all the same: nothing shows whether they were one commit with those before, with ATTACH.
@@ -94,6 +96,9 @@ impl NotTold {
         let not_shown = "Pages or frames were written without a journal or frame heads, and without a sync of each commit: in \
                          exclusive locking mode no call shows where one ends and the next begins, and each write may be one (in \
                          normal locking mode each lock is one). So there may be too few, by up to:";
+        let before_sync = "Commits of several pages or frames with one sync, without a journal, frame heads and a lock each: where \
+                           PRAGMA synchronous was OFF and then set to FULL in exclusive locking mode, those before the sync may be \
+                           commits of their own. If so there are too few, by up to:";
         let repeated = "Commits of the same page without a sync between: without powersafe overwrite SQLite repeats a frame up to \
                         the end of a sector. So there may be too many, by up to:";
         let counted = [
@@ -101,6 +106,7 @@ impl NotTold {
             (last, self.last_in_log),
             (parts, self.may_be_parts),
             (not_shown, self.not_shown),
+            (before_sync, self.before_sync),
             (repeated, self.repeated),
         ];
         let all = [(ends, self.ends), (without, self.without_journal)].into_iter().chain(counted);

@@ -159,6 +159,19 @@ impl CommitUnderWay {
         if may_be_several { self.page_writes.max(1) } else { 1 }
     }
 
+    /// How many more commits a commit with a sync may be: in exclusive locking mode those before it had none where `PRAGMA synchronous` was
+    /// OFF, and no call shows that it was set to FULL since.
+    pub fn may_be_more(&self, page_bytes: u64) -> u64 {
+        let writes = match self.has_no_journal() {
+            true if !self.is_unlocked => self.page_writes,
+            false if self.is_of_log() && !self.is_locked && self.frames.is_empty() => {
+                self.frame_count(page_bytes)
+            }
+            _ => 1,
+        };
+        writes.saturating_sub(1)
+    }
+
     /// Whether it wrote pages or frames.
     pub fn has_pages(&self) -> bool {
         !self.pages.is_empty() || self.is_of_log()
