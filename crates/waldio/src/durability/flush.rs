@@ -11,13 +11,14 @@
 
 pub mod known_prefix;
 pub mod recent_frames;
+pub mod sync_turn;
 pub mod unsynced;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
 
@@ -31,6 +32,7 @@ use crate::testing::planted::{self, Bug};
 use crate::threads::origin::Origin;
 use known_prefix::KnownPrefix;
 use recent_frames::RecentFrames;
+use sync_turn::{SyncTurn, TurnHeld};
 use unsynced::Unsynced;
 
 /// Why a log is out of use, once it is: shared with whoever must ask before there is a log.
@@ -43,6 +45,15 @@ pub fn check(poison: &Poison) -> Result<(), Failure> {
     poison.get().map_or(Ok(()), |why| Err(Failure::Poisoned(why.clone())))
 }
 
+/// What came of a piece of space and its flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grown {
+    /// How long both took.
+    Synced(Duration),
+    /// It failed, and the log is poisoned.
+    NotSynced,
+}
+
 /// What is known of one log's durability, and what it took.
 #[derive(Debug)]
 pub struct Durability {
@@ -52,7 +63,7 @@ pub struct Durability {
     stats: Arc<Stats>,
     poison: Poison,
     /// Held from the beginning of a sync of the log until it is told what came of it.
-    turn: Mutex<()>,
+    turn: SyncTurn,
     origin: Origin,
     /// Commits that wait for a shared flush.
     pub group_commit: GroupCommit,
@@ -83,7 +94,7 @@ impl Durability {
             no_sync,
             stats,
             poison,
-            turn: Mutex::default(),
+            turn: SyncTurn::default(),
             origin: Origin::default(),
             group_commit: GroupCommit::default(),
             unsynced: Unsynced::default(),
@@ -165,10 +176,10 @@ impl Durability {
     /// The kernel tells one sync of an open file that a write was lost, and calls the next one a success. So one that begins while
     /// another runs, which a thread of ours may do with the same file, would vouch for what that one knows to be lost. Not for syncs of
     /// the filesystem: those take no error away from the file.
-    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+    fn turn(&self) -> Option<TurnHeld<'_>> {
         // A thread of the parent that has the turn is none of the child's.
         let is_alone = self.origin.is_parent() || planted::is(Bug::SyncsOverlap);
-        (!is_alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+        (!is_alone).then(|| self.turn.take())
     }
 
     fn in_turn(&self, what: &str, sync: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
@@ -206,18 +217,27 @@ impl Durability {
         Some(deferred.map_or(unsynced, add))
     }
 
-    /// The flush of reserved space, on a thread of its own: whoever waits for the frames in front of it is told, too.
+    /// Reserves a piece of space by `extend` and flushes it, on a thread of its own: whoever waits for the frames in front of it is told,
+    /// too. Both in one turn: a commit that waits would have to write this piece with its own frames.
+    /// # Errors
+    /// Those of `extend`: nothing was flushed.
+    pub fn grow(&self, file: &dyn DiskFile, extend: impl FnOnce() -> io::Result<()>) -> io::Result<Grown> {
+        let _turn = self.turn();
+        let began = Instant::now();
+        extend()?;
+        let is_synced = self.no_sync || self.sync_growth(file).is_ok();
+        Ok(if is_synced { Grown::Synced(began.elapsed()) } else { Grown::NotSynced })
+    }
+
+    /// In its caller's turn.
     /// # Errors
     /// As `flush_unlocked`. It may be another's loss: it is reported to this open file, and maybe to no other.
-    pub fn sync_growth(&self, file: &dyn DiskFile) -> Result<(), Failure> {
-        if self.no_sync {
-            return Ok(());
-        }
+    fn sync_growth(&self, file: &dyn DiskFile) -> Result<(), Failure> {
         let covers =
             (self.group_commit.is_outstanding() && !self.is_uncertain()).then(|| self.group_commit.issued());
         Stats::add(&self.stats.growth_flushes, 1);
         let mark = self.unsynced.flush_begins(Instant::now());
-        self.in_turn("sync of a growth", || file.sync_data())?;
+        file.sync_data().map_err(|error| self.poison("sync of a growth", error))?;
         if self.poison.get().is_none() && !self.is_uncertain() {
             self.unsynced.covered(mark);
         }

@@ -181,8 +181,8 @@ impl LogSession {
     pub fn grow(&self, file: &dyn DiskFile, used_bytes: u64) {
         // The sync of a growth writes frames, too: only those of the generation that it was ordered for.
         let may_go_on = || !self.durability.was_begun_anew(file);
-        let sync = || self.durability.sync_growth(file).is_ok();
-        let grow = || self.space.grow(file, used_bytes, may_go_on, sync);
+        let in_turn = |extend: &dyn Fn() -> io::Result<()>| self.durability.grow(file, extend);
+        let grow = || self.space.grow(file, used_bytes, may_go_on, in_turn);
         if let Err(error) = self.space.carry_out(used_bytes, grow) {
             // No one's loss: commits write on without reserve.
             self.stats.error(&format!("cannot grow {}: {error}", self.log_path.display()));

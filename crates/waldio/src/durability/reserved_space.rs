@@ -12,10 +12,11 @@
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blockio::disk::{DiskFile, Filesystem, Fill};
 
+use crate::durability::flush::Grown;
 use crate::durability::persist_choice;
 use crate::log::reserve::{self, FIRST_BYTES};
 use crate::options::Options;
@@ -284,8 +285,8 @@ impl ReservedSpace {
         self.moves(GrowthOrder::Ordered, GrowthOrder::Idle);
     }
 
-    /// Reserves space ahead of `used_bytes` in `file`, piece by piece, until there is enough, the order is over or `may_go_on` says
-    /// no. `sync` syncs each piece; false ends it.
+    /// Reserves space ahead of `used_bytes` in `file`, piece by piece, until there is enough, the order is over, `may_go_on` says no or a
+    /// sync failed. `in_turn` makes a piece by what it is given, and syncs it.
     /// # Errors
     /// Those of the file.
     pub fn grow(
@@ -293,7 +294,7 @@ impl ReservedSpace {
         file: &dyn DiskFile,
         used_bytes: u64,
         may_go_on: impl Fn() -> bool,
-        sync: impl Fn() -> bool,
+        in_turn: impl Fn(&dyn Fn() -> io::Result<()>) -> io::Result<Grown>,
     ) -> io::Result<()> {
         let Some(target) = self.next_size(used_bytes) else { return Ok(()) };
         // Only a fill that never touches what another process writes may run without the write lock.
@@ -305,20 +306,19 @@ impl ReservedSpace {
         self.refused_at.store(0, SeqCst);
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
         while size < target && self.is_ordered() && !self.is_overtaken(used_bytes) && may_go_on() {
-            let began = Instant::now();
             let piece_bytes = self.piece_bytes.load(SeqCst);
             let end = target.min(size + piece_bytes);
-            if planted::is(Bug::FillOverwrites) {
+            let extend = || {
+                if !planted::is(Bug::FillOverwrites) {
+                    return self.extend(file, end, fill);
+                }
                 file.write_at(&vec![0; usize::try_from(end - size).unwrap_or(0)], size)?;
                 self.note_end(end);
-            } else {
-                self.extend(file, end, fill)?;
-            }
-            if !sync() {
-                return Ok(());
-            }
+                Ok(())
+            };
+            let Grown::Synced(took) = in_turn(&extend)? else { return Ok(()) };
             size = self.file_bytes().max(end);
-            self.piece_bytes.store(next_piece(piece_bytes, began.elapsed()), SeqCst);
+            self.piece_bytes.store(next_piece(piece_bytes, took), SeqCst);
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ fn whatever_sync_fails_the_frames_are_written_again_and_synced() {
         disk.fail_flush(Some(0), Kept::Nothing);
         match what {
             "commit" => assert!(durability.flush(&*file, None).is_err()),
-            "growth" => assert!(durability.sync_growth(&*file).is_err()),
+            "growth" => assert_eq!(durability.grow(&*file, || Ok(())).unwrap(), Grown::NotSynced),
             "flush" => assert!(durability.flush_unlocked(&*file, true).is_err()),
             _ => durability.sync_taken_back(&*file),
         }
@@ -76,6 +76,27 @@ fn whatever_sync_fails_the_frames_are_written_again_and_synced() {
         assert!(durability.check().is_err() && !durability.take_owed_rewrite(), "{what}");
         assert_eq!(since_the_failure(&disk, &log), "fws", "{what}");
     }
+}
+
+/// Else a commit that waits for its turn writes the next piece, too.
+#[test]
+fn a_piece_of_space_is_made_and_synced_in_one_turn() {
+    let (disk, file) = file(SimOptions::default());
+    let durability = Arc::new(durability());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let look = {
+        let (durability, seen) = (Arc::clone(&durability), Arc::clone(&seen));
+        move || seen.lock().unwrap().push(durability.turn.is_taken())
+    };
+    disk.set_sync_hook(Some(Arc::new(look.clone())));
+    let extend = || {
+        look();
+        Ok(())
+    };
+    assert!(matches!(durability.grow(&*file, extend).unwrap(), Grown::Synced(_)));
+    assert_eq!((&*seen.lock().unwrap(), durability.turn.is_taken()), (&vec![true, true], false));
+    let refused = durability.grow(&*file, || Err(io::ErrorKind::StorageFull.into()));
+    assert!(refused.is_err() && !durability.turn.is_taken() && durability.check().is_ok());
 }
 
 #[test]
