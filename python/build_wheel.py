@@ -50,9 +50,9 @@ def contents(number: str) -> tuple[str, dict[str, bytes]]:
     """Names in the wheel and their bytes, but for RECORD."""
     info = f"joj-{number}.dist-info"
     files = {}
-    for path in sorted((HERE / "joj").iterdir()):
+    for path in sorted((HERE / "joj").rglob("*")):
         if path.suffix == ".py" or path.name == "py.typed":
-            files[f"joj/{path.name}"] = path.read_bytes()
+            files[str(path.relative_to(HERE))] = path.read_bytes()
     files |= wheel_file.licences(info)
     files[f"{info}/METADATA"] = metadata(number)
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: build_wheel.py\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ibis
 from ibis.expr.types import Table
@@ -25,6 +26,10 @@ class Engine:
     name: str
     #: Gives the table of some files; its name is for messages.
     read: Callable[[str, Sequence[str]], Table]
+    #: The same with a column `file`, the path that each row is from.
+    read_with_file: Callable[[str, Sequence[str]], Table]
+    #: Gives the table of rows that are in memory.
+    keep: Callable[[str, Any], Table]
     #: What it raises where it cannot compute.
     errors: tuple[type[Exception], ...]
 
@@ -66,12 +71,24 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
         names = [re.sub(r"[*?[]", r"[\g<0>]", path) for path in paths]
         return connection.read_parquet(names, table_name=name, hive_partitioning=False)
 
-    return Engine("duckdb", read, (duckdb.Error, ArrowException))
+    def read_with_file(name: str, paths: Sequence[str]) -> Table:
+        names = [re.sub(r"[*?[]", r"[\g<0>]", path) for path in paths]
+        table = connection.read_parquet(names, table_name=name, hive_partitioning=False, filename=True)
+        return table.rename(file="filename")
+
+    def keep(name: str, rows: Any) -> Table:
+        connection.con.register("joj_rows", rows)
+        connection.raw_sql(f"CREATE TABLE {name} AS SELECT * FROM joj_rows")
+        connection.con.unregister("joj_rows")
+        return connection.table(name)
+
+    return Engine("duckdb", read, read_with_file, keep, (duckdb.Error, ArrowException))
 
 
 def _spark(master: str | None) -> Engine:
     from py4j.protocol import Py4JError
     from pyarrow import ArrowException
+    from pyspark import __version__ as pyspark_version
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -90,14 +107,30 @@ def _spark(master: str | None) -> Engine:
     session.sparkContext.setLogLevel("ERROR")
     connection = ibis.pyspark.connect(session)
 
-    def read(name: str, paths: Sequence[str]) -> Table:
+    def view(name: str, frame: Any) -> Table:
+        numbered = f"joj_{name}_{next(_NUMBERS)}"
+        frame.createOrReplaceTempView(numbered)
+        return connection.table(numbered)
+
+    def frame(paths: Sequence[str]) -> Any:
         for path in paths:
             if os.path.basename(path)[0] in "_.":
                 raise JojError(f"{path}: Spark passes over files whose names begin with `_` or `.`; rename it")
         # Its own option for paths that are no patterns.
         reader = session.read.option("recursiveFileLookup", "true").option("__globPaths__", "false")
-        view = f"joj_{name}_{next(_NUMBERS)}"
-        reader.parquet(*paths).createOrReplaceTempView(view)
-        return connection.table(view)
+        return reader.parquet(*paths)
 
-    return Engine("spark", read, (PySparkException, Py4JError, ArrowException))
+    def read(name: str, paths: Sequence[str]) -> Table:
+        return view(name, frame(paths))
+
+    def read_with_file(name: str, paths: Sequence[str]) -> Table:
+        # Spark's paths are URIs: `file:/a%20b`. Its decoder takes + for a space, which it is not in a path.
+        file = "regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/+', '/')"
+        return view(name, frame(paths).selectExpr("*", f"{file} AS file"))
+
+    def keep(name: str, rows: Any) -> Table:
+        if int(pyspark_version.partition(".")[0]) < 4:
+            raise JojError(f"results need Spark 4, and this is {pyspark_version}: python3 -m pip install 'pyspark>=4'")
+        return view(name, session.createDataFrame(rows))
+
+    return Engine("spark", read, read_with_file, keep, (PySparkException, Py4JError, ArrowException))

@@ -13,6 +13,8 @@ from pathlib import Path
 from joj.errors import JojError
 from joj.integrity import TABLES, Header, why_not_whole
 
+#: Why a file that has no name yet does not count.
+UNFINISHED = "it is being written, or whoever wrote it was interrupted"
 #: How a file is called, also one that is being written: by its trace.
 NAME = re.compile(r"([0-9a-f]{16})\.parquet(\..*)?")
 
@@ -129,6 +131,16 @@ def _why_no_trace(of_trace: Found) -> str | None:
 
 
 def _tables_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str]:
+    for path in files_below(root, problem):
+        if path.endswith(".parquet"):
+            yield path
+        elif path.endswith(".part") and ".parquet." in os.path.basename(path):
+            problem(path, UNFINISHED)
+
+
+def files_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str]:
+    """Every file below a folder. Links are followed, each folder once; `problem` is told of what cannot be read."""
+
     def unreadable(error: OSError) -> None:
         problem(str(error.filename), f"cannot be read: {error.strerror}")
 
@@ -147,8 +159,4 @@ def _tables_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[s
         # The same order at each call: of two ways to a folder the first one counts.
         below.sort()
         for name in names:
-            path = os.path.join(folder, name)
-            if name.endswith(".parquet"):
-                yield path
-            elif name.endswith(".part") and ".parquet." in name:
-                problem(path, "it is being written, or whoever wrote it was interrupted")
+            yield os.path.join(folder, name)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import ibis
@@ -13,6 +12,7 @@ from joj.engines import Engine, connect
 from joj.errors import JojError
 from joj.files import Inventory, take_inventory
 from joj.integrity import TABLES, why_not_whole
+from joj.rows import Row, rows_of
 
 #: Columns with one value for a whole trace, in both tables.
 TRACE_COLUMNS = ("trace_id", "device", "device_id", "kernel", "sqlite_build")
@@ -22,8 +22,6 @@ COMMIT_COLUMNS = ("application", "filesystem", "file_path", "journal_mode", "syn
 LABEL_PREFIX = "label_"
 #: What only a commit knows, of a run that belongs to none.
 NO_COMMIT = "(no commit)"
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -96,11 +94,9 @@ class Fleet:
     def rows(self, table: Table) -> list[Row]:
         """What an Ibis table of this fleet says."""
         try:
-            found: list[Row] = table.to_pyarrow().to_pylist()
+            return rows_of(table)
         except self.engine.errors as error:
             raise JojError(self._why(error)) from error
-        # Sums are decimals there, so that none is too large.
-        return [{key: int(value) if isinstance(value, Decimal) else value for key, value in row.items()} for row in found]
 
     def _why(self, error: Exception) -> str:
         """Why an engine stopped: a file was changed since it was checked, or not all of its bytes were."""

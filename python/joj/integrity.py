@@ -35,20 +35,29 @@ class Foreign(Exception):
     """Why a file is no table of ours, or none that this version reads."""
 
 
+def newer(path: str, what: str, version: int, known: int, writer: object) -> NewerFile:
+    """The error for a file of a version that this package does not know."""
+    whose = f"{writer}, which wrote it" if writer else "the joj that wrote it"
+    return NewerFile(
+        f"{path} is of version {version} of {what}, and this package reads up to {known}: "
+        f"install the package of {whose} (its `make packages` makes the wheel)"
+    )
+
+
 def header_of(path: str, is_full: bool) -> Header:
     """The header of a file, once it is known to be whole. `is_full`: all bytes are read, else the end of the file alone."""
     with open(path, "rb") as file:
-        begin, end = _end(file)
+        begin, end = file_end(file)
         _check_seal(end)
         header, groups = _metadata(path, file)
         if groups and groups[-1][0] != begin:
             raise Damaged(f"its row groups end at byte {groups[-1][0]}, and its end begins at {begin}")
         if is_full:
-            _check_groups(file, groups)
+            check_groups(file, groups)
         return header
 
 
-def _end(file: BinaryIO) -> tuple[int, bytes]:
+def file_end(file: BinaryIO) -> tuple[int, bytes]:
     """Where the end of the file begins, and the end, with its length and the magic."""
     size = file.seek(0, 2)
     if size == 0:
@@ -88,10 +97,7 @@ def _metadata(path: str, file: BinaryIO) -> tuple[Header, list[tuple[int, int]]]
     entries = metadata.metadata or {}
     header: Header = json.loads(entries[HEADER_KEY])
     if header["version"] > TABLES_VERSION:
-        raise NewerFile(
-            f"{path} is of version {header['version']} of the tables, and this package reads up to {TABLES_VERSION}: "
-            f"install the package of {header['writer']}, which wrote it (its `make packages` makes the wheel)"
-        )
+        raise newer(path, "the tables", header["version"], TABLES_VERSION, header["writer"])
     checksums = json.loads(entries[CHECKSUMS_KEY])
     if zlib.crc32(entries[HEADER_KEY]) != checksums["header"]:
         raise Damaged("its header is not what was written")
@@ -102,7 +108,8 @@ def _metadata(path: str, file: BinaryIO) -> tuple[Header, list[tuple[int, int]]]
     return header, checksums["groups"]
 
 
-def _check_groups(file: BinaryIO, groups: list[tuple[int, int]]) -> None:
+def check_groups(file: BinaryIO, groups: list[tuple[int, int]]) -> None:
+    """Raises where the bytes of a row group are not those that were written. `groups`: the byte behind each, and its checksum."""
     file.seek(0)
     at = 0
     for number, (end, checksum) in enumerate(groups):

@@ -56,12 +56,17 @@ def load(place: pathlib.Path, **options: str):
 
 def command(*arguments: object) -> subprocess.CompletedProcess:
     """`python -m joj fleet report`, in this process."""
+    return call("report", *arguments)
+
+
+def call(*arguments: object) -> subprocess.CompletedProcess:
+    """`python -m joj fleet`, in this process."""
     from joj.__main__ import main
 
     told, said = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(said):
         try:
-            code = main(["fleet", "report", *map(str, arguments)])
+            code = main(["fleet", *map(str, arguments)])
         except SystemExit as end:
             code = end.code
     return subprocess.CompletedProcess(arguments, code, told.getvalue(), said.getvalue())

@@ -83,7 +83,7 @@ class Command(FleetTest):
         self.assertIn(f"cannot write {page}: File too large", ended.stderr)
 
     def test_ctrl_c_is_no_traceback(self) -> None:
-        with unittest.mock.patch("joj.__main__._report", side_effect=KeyboardInterrupt):
+        with unittest.mock.patch("joj.command.report.run", side_effect=KeyboardInterrupt):
             ended = command(even())
         self.assertEqual((ended.returncode, ended.stderr), (130, "joj: stopped\n"))
 

@@ -1,9 +1,11 @@
 """Spark says what DuckDB says."""
 
+import json
 import os
 import shutil
 import unittest
 
+import test_results
 from fleets import BY, FleetTest, even, load, planted
 from test_answers import check_quantiles, check_sums
 
@@ -40,6 +42,30 @@ class Spark(FleetTest):
         counts = [sum(row["commits"] for row in fleet.rows(questions.per_commit(fleet))) for fleet in (one, other, one)]
         self.assertEqual(counts, [200, 600, 200])
 
+    def test_results_are_the_same(self) -> None:
+        import joj
+        from joj.results import report
+
+        place = self.folder()
+        # Medians take Spark a minute: `make soak` asks for them.
+        is_soak = "JOJ_SOAK_SECONDS" in os.environ
+        for name in (test_results.BENCH, test_results.CONTENDED, test_results.LAB) if is_soak else ():
+            shutil.copy(test_results.PUBLISHED / name, place)
+        shutil.copy(test_results.RECORDING, place / "a [b]* %20+c.joj")
+        (place / "status.json").write_text(json.dumps(test_results.SNAPSHOT))
+        options = {"engine": "spark", "master": "local[2]"}
+        duckdb, spark = joj.results.load(place), joj.results.load(place, **options)
+        one, two = report.make(duckdb).as_json(), report.make(spark).as_json()
+        self.assertEqual((one["loaded"], one["problems"]), (two["loaded"], two["problems"]))
+        for name in ("bench_runs", "lab_cells", "waldio_status"):
+            for mine, its in zip(one.get(name, []), two.get(name, []), strict=True):
+                self.assertEqual(rounded(mine), rounded(its), name)
+        for mine, its in zip(one["recordings"], two["recordings"], strict=True):
+            # Quantiles are approximate.
+            self.assertEqual(exactly(mine), exactly(its))
+        files = [{row["file"] for row in results.rows(results.recorded_calls.select("file").distinct())} for results in (duckdb, spark)]
+        self.assertEqual(files[0], files[1])
+
     def test_paths_are_no_patterns(self) -> None:
         from joj import questions
 
@@ -57,6 +83,16 @@ class Spark(FleetTest):
         path = next((place / "runs").iterdir())
         path.rename(path.with_name("_hidden.parquet"))
         self.assertRaisesRegex(JojError, "Spark passes over files .*rename it", self.spark, place)
+
+
+def rounded(row: dict) -> dict:
+    """Without the last digits of doubles: engines divide in another order."""
+    return {name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in row.items()}
+
+
+def exactly(row: dict) -> dict:
+    """What both engines compute exactly."""
+    return {name: value for name, value in row.items() if not name.startswith("p")}
 
 
 def exact(fleet, keys: list[str]) -> list[tuple]:

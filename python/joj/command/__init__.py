@@ -1,0 +1,6 @@
+"""What `python -m joj fleet` can do: a file for each of its commands.
+
+report      all answers of a fleet's tables;  results: what was measured;  export: tables of many traces
+arguments   what the words of a command line may be
+output      files and messages
+"""

@@ -1,0 +1,42 @@
+"""Files and messages of a command."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from joj.errors import JojError
+
+
+def answer(json_file: Path | None, document: Any, text: str, problems: str) -> None:
+    """Writes the JSON where it is wanted, and the text but where standard output has the JSON. `problems`: what is said then."""
+    is_standard = json_file == Path("-")
+    if json_file:
+        written = json.dumps(document, indent=2, allow_nan=False) + "\n"
+        sys.stdout.write(written) if is_standard else write(json_file, written)
+    if is_standard:
+        sys.stderr.write(problems)
+    else:
+        sys.stdout.write(text)
+
+
+def write(path: Path, document: str) -> None:
+    """Writes a file; one that cannot be written as a whole is removed."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            try:
+                file.write(document)
+                file.flush()
+            except OSError:
+                if path.is_file():
+                    path.unlink()
+                raise
+    except OSError as error:
+        raise JojError(f"cannot write {path}: {error.strerror}; make room there, or name another file") from error
+
+
+def lines(message: str) -> str:
+    """As many lines as were meant, each without what a terminal would obey."""
+    from joj.text import safe
+
+    return "\n".join(safe(line) for line in message.split("\n"))

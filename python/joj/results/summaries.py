@@ -1,0 +1,121 @@
+"""A short table of each kind: functions that return Ibis tables, or none where nothing of that kind was loaded."""
+
+import ibis
+from ibis.expr.types import Column, Table, Value
+
+from joj.results.load import Results
+
+#: Experiments of `joj bench` in which SQLite commits.
+COMMITS = ("one writer", "threads", "processes")
+
+
+def _failed(table: Table) -> Value:
+    return (table.failure.notnull()).cast("int64").sum()
+
+
+def _median(table: Table, values: Column) -> Value:
+    """Of rows without a failure. Not `where=`: Spark's percentile takes none as Ibis writes it."""
+    return ibis.ifelse(table.failure.isnull(), values.cast("float64"), ibis.null("float64")).median()
+
+
+def bench(results: Results) -> Table:
+    """Commits of `joj bench` by filesystem and mode: medians over runs, of all schemas and libraries together."""
+    runs = results.bench_runs
+    runs = runs.filter(runs.experiment.isin(COMMITS) & runs.refused.isnull())
+    runs = runs.mutate(flush_delay_ms=runs.flush_delay_ns.nullif(0).cast("float64") / 1e6)
+    keys = ["filesystem", "workload", "synchronous", "writers", "flush_delay_ms", "log", "mode"]
+    return (
+        runs.group_by(keys)
+        .agg(
+            files=runs.file.nunique(),
+            runs=runs.count(),
+            failed=_failed(runs),
+            per_s=_median(runs, runs.per_s),
+            p50_us=_median(runs, runs.p50_ns) / 1e3,
+            p99_us=_median(runs, runs.p99_ns) / 1e3,
+        )
+        .order_by(keys)
+    )
+
+
+def lab(results: Results) -> Table:
+    """Cells of `joj lab` by filesystem, device, task and mode: medians over cells, whatever else differs in them."""
+    cells = results.lab_cells
+    keys = ["filesystem", "device", "task", "mode"]
+    written = cells.data_bytes + cells.journal_bytes + cells.other_bytes
+    return (
+        cells.group_by(keys)
+        .agg(
+            files=cells.file.nunique(),
+            cells=cells.count(),
+            failed=_failed(cells),
+            per_s=_median(cells, cells.per_s),
+            p50_us=_median(cells, cells.p50_ns) / 1e3,
+            p99_us=_median(cells, cells.p99_ns) / 1e3,
+            kib_each=_median(cells, written) / 1024.0,
+        )
+        .order_by(keys)
+    )
+
+
+def monitor(results: Results) -> Table:
+    """Samples of `joj monitor` by quantity. Samples count alike, however long each was."""
+    samples = results.monitor_samples
+    samples = samples.filter(samples.value.notnull())
+    keys = ["kind", "name", "quantity", "unit"]
+    return (
+        samples.group_by(keys)
+        .agg(
+            files=samples.file.nunique(),
+            samples=samples.count(),
+            p50=samples.value.approx_quantile(0.5),
+            p99=samples.value.approx_quantile(0.99),
+            max=samples.value.max(),
+        )
+        .order_by(keys)
+    )
+
+
+def status(results: Results) -> Table:
+    """What waldio said, by name: how many different values, and the smallest and largest number."""
+    rows = results.waldio_status
+    keys = ["name", "unit"]
+    return (
+        rows.group_by(keys)
+        .agg(
+            files=rows.file.nunique(),
+            rows=rows.count(),
+            values=rows.value.nunique(),
+            min=rows.number.min(),
+            max=rows.number.max(),
+        )
+        .order_by(keys)
+    )
+
+
+def calls(results: Results) -> Table:
+    """Calls of recordings, by call. `bytes`: those that reads and writes moved."""
+    rows = results.recorded_calls
+    moves = rows.call.isin(["read", "pread", "readv", "preadv", "write", "pwrite", "writev", "pwritev"]) & (rows.result > 0)
+    return (
+        rows.group_by("call")
+        .agg(
+            files=rows.file.nunique(),
+            calls=rows.count(),
+            failed=(rows.result < 0).cast("int64").sum(),
+            bytes=rows.result.cast("decimal(38, 0)").sum(where=moves),
+            p50_us=rows.duration_ns.cast("float64").approx_quantile(0.5) / 1e3,
+            p99_us=rows.duration_ns.cast("float64").approx_quantile(0.99) / 1e3,
+        )
+        .order_by([ibis.desc("calls"), "call"])
+    )
+
+
+#: Of the table with rows: the summary's title, and what asks for it.
+SUMMARIES = {
+    "bench_runs": ("Commits of joj bench: medians over runs", bench),
+    "lab_cells": ("Cells of joj lab: medians over cells", lab),
+    "monitor_samples": ("Samples of joj monitor", monitor),
+    "waldio_status": ("What waldio said of itself", status),
+    "recordings": ("Calls of recordings", calls),
+}
