@@ -2,6 +2,7 @@
 
 command     what `python -m joj` can do
 results     what joj measured, as tables: a package of its own
+exporting   tables of many saved traces: one as well
 report      all answers together;  text, page: how people see them
 comparison  two versions, by pairs of one device
 outliers    devices unlike others of their model
@@ -17,11 +18,12 @@ from typing import Any
 
 from joj import questions
 from joj.errors import JojError
+from joj.exporting import export
 from joj.fleet import Fleet, load
 from joj.shards import lab
 from joj.version import VERSION as __version__
 
-__all__ = ["Fleet", "JojError", "__version__", "lab", "load", "questions", "results"]
+__all__ = ["Fleet", "JojError", "__version__", "export", "lab", "load", "questions", "results"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ import io
 import os
 import sys
 
-from joj.command import report, results
+from joj.command import export, report, results
 from joj.command.output import lines
 from joj.errors import JojError
 from joj.version import VERSION
@@ -19,7 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION)
     fleet = parser.add_subparsers(required=True).add_parser("fleet", help="many traces or results together")
     commands = fleet.add_subparsers(required=True)
-    for command in (report, results):
+    for command in (report, results, export):
         command.add(commands)
     return parser
 

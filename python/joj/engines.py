@@ -90,21 +90,8 @@ def _spark(master: str | None) -> Engine:
     from pyarrow import ArrowException
     from pyspark import __version__ as pyspark_version
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("joj").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    if master:
-        builder = builder.master(master)
-    if not master or master.startswith("local"):
-        # The default, 200 parts, is for clusters: here each costs more than what is in it.
-        builder = builder.config("spark.sql.shuffle.partitions", "8")
-    try:
-        session = builder.getOrCreate()
-    except (PySparkException, Py4JError, OSError) as error:
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(f"Spark does not start ({told[0]}); it needs a JDK (package default-jdk-headless)") from error
-    session.sparkContext.setLogLevel("ERROR")
+    session = spark_session(master)
     connection = ibis.pyspark.connect(session)
 
     def view(name: str, frame: Any) -> Table:
@@ -134,3 +121,28 @@ def _spark(master: str | None) -> Engine:
         return view(name, session.createDataFrame(rows))
 
     return Engine("spark", read, read_with_file, keep, (PySparkException, Py4JError, ArrowException))
+
+
+def spark_session(master: str | None) -> Any:
+    """A session of Spark, or that of this process. Raises where none starts."""
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise JojError(f"spark is not installed ({error}): python3 -m pip install 'ibis-framework[pyspark]'") from error
+
+    builder = SparkSession.builder.appName("joj").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if master:
+        builder = builder.master(master)
+    if not master or master.startswith("local"):
+        # The default, 200 parts, is for clusters: here each costs more than what is in it.
+        builder = builder.config("spark.sql.shuffle.partitions", "8")
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise JojError(f"Spark does not start ({told[0]}); it needs a JDK (package default-jdk-headless)") from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session

@@ -156,6 +156,10 @@ def files_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str
             below.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
+        for name in [name for name in below if name.endswith(".part")]:
+            # Of `fleet export`.
+            problem(os.path.join(folder, name), UNFINISHED)
+            below.remove(name)
         # The same order at each call: of two ways to a folder the first one counts.
         below.sort()
         for name in names:
