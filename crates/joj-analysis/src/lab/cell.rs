@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::io::job::{IoJob, IoKey};
 use crate::bench::io::way::SyncWay;
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Word, Workload, parsed_as_words, words};
+use crate::bench::study::pattern::Pattern;
 use crate::filesystem::Filesystem;
 
 /// What a filesystem is made or mounted with, beyond its defaults and `noatime`.
@@ -164,63 +165,41 @@ const PROBE_FILE_BYTES: u64 = 128 << 20;
 /// What FAST'12 wrote in order before each range of its Fig. 13; no range is wider.
 pub const PROBE_FILLED_MIB: u64 = 1024;
 
-/// What the cell's transactions do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// SQLite: appends a row.
-    Insert,
-    /// SQLite: changes a random row.
-    Update,
-    /// SQLite: deletes a random row.
-    Delete,
-    /// No SQLite: appends 4 KiB to a file and syncs it.
-    Append,
-    /// No SQLite: overwrites a file of `file_mib` in order, 4 KiB and a sync at a time.
-    WriteSequential,
-    /// No SQLite: overwrites random 4 KiB blocks of such a file, a sync each.
-    WriteRandom,
-    /// No SQLite, past the page cache: overwrites a file of 128 MiB in order, 128 KiB at a time, as FAST'12's Table 3 was measured.
-    ProbeWrite,
-    /// The same, read.
-    ProbeRead,
-    /// No SQLite, past the page cache: overwrites random 4 KiB blocks of such a file, which was written in order before.
-    ProbeRandomWrite,
-    /// The same, read.
-    ProbeRandomRead,
-    /// The calls of a recording. All of them are one transaction.
-    Replay,
-}
-
-impl Word for Task {
-    const DIMENSION: &'static str = "task";
-    const ALL: &'static [Self] = &[
-        Self::Insert,
-        Self::Update,
-        Self::Delete,
-        Self::Append,
-        Self::WriteSequential,
-        Self::WriteRandom,
-        Self::ProbeWrite,
-        Self::ProbeRead,
-        Self::ProbeRandomWrite,
-        Self::ProbeRandomRead,
-        Self::Replay,
-    ];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Append => "append",
-            Self::WriteSequential => "write_sequential",
-            Self::WriteRandom => "write_random",
-            Self::ProbeWrite => "probe_write",
-            Self::ProbeRead => "probe_read",
-            Self::ProbeRandomWrite => "probe_random_write",
-            Self::ProbeRandomRead => "probe_random_read",
-            Self::Replay => "replay",
-        }
+words! {
+    /// What the cell's transactions do.
+    pub enum Task: "task" {
+        /// SQLite: appends a row.
+        Insert = "insert",
+        /// SQLite: changes a random row.
+        Update = "update",
+        /// SQLite: deletes a random row.
+        Delete = "delete",
+        /// No SQLite: appends 4 KiB to a file and syncs it.
+        Append = "append",
+        /// No SQLite: overwrites a file of `file_mib` in order, 4 KiB and a sync at a time.
+        WriteSequential = "write_sequential",
+        /// No SQLite: overwrites random 4 KiB blocks of such a file, a sync each.
+        WriteRandom = "write_random",
+        /// No SQLite, past the page cache: overwrites a file of 128 MiB in order, 128 KiB at a time, as FAST'12's Table 3 was measured.
+        ProbeWrite = "probe_write",
+        /// The same, read.
+        ProbeRead = "probe_read",
+        /// No SQLite, past the page cache: overwrites random 4 KiB blocks of such a file, which was written in order before.
+        ProbeRandomWrite = "probe_random_write",
+        /// The same, read.
+        ProbeRandomRead = "probe_random_read",
+        /// No SQLite: a model of what commits of one page write to a log, here SQLite's frames of 24 + 4096 bytes.
+        FramesWal = "frames_wal",
+        /// The same with frames padded to sectors of 512 bytes.
+        FramesSector = "frames_sector",
+        /// The same with a frame's header in a block of its own, padded to 4 KiB.
+        FramesPage = "frames_page",
+        /// The same with frames padded to 8 KiB.
+        FramesPage8k = "frames_page_8k",
+        /// The same with a frame's header inside its page.
+        FramesEmbedded = "frames_embedded",
+        /// The calls of a recording. All of them are one transaction.
+        Replay = "replay",
     }
 }
 
@@ -247,13 +226,25 @@ impl Task {
         Some(IoKey { job, way: SyncWay::Direct, record_bytes, file_bytes: PROBE_FILE_BYTES })
     }
 
+    /// Where it puts a log's frames, as `joj bench --waldio-study=alignment` does; `None` for the others.
+    pub fn frames(self) -> Option<Pattern> {
+        match self {
+            Self::FramesWal => Some(Pattern::Wal),
+            Self::FramesSector => Some(Pattern::Sector),
+            Self::FramesPage => Some(Pattern::Page),
+            Self::FramesPage8k => Some(Pattern::Page8k),
+            Self::FramesEmbedded => Some(Pattern::Embedded),
+            _ => None,
+        }
+    }
+
     /// Bytes of a write or read where it is not SQLite's.
     pub fn record_bytes(self) -> u64 {
         self.probe().map_or(WRITE_BYTES, |key| key.record_bytes)
     }
 }
 
-parsed_as_words!(Feature, SyncCall, Task, Recorder, CellOrder);
+parsed_as_words!(Feature, SyncCall, Recorder, CellOrder);
 
 /// One measurement. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -382,6 +373,8 @@ impl fmt::Display for Cell {
             for option in &self.waldio_options {
                 write!(formatter, " {option}")?;
             }
+        } else if self.log == LogState::Steady {
+            write!(formatter, " steady")?;
         }
         write!(formatter, ", {}", self.sync_call.word())?;
         if !self.recorder.is_none() {
@@ -399,6 +392,11 @@ impl Cell {
     pub fn probe(&self) -> Option<IoKey> {
         let key = self.task.probe()?;
         Some(IoKey { file_bytes: self.range_mib.map_or(key.file_bytes, |range_mib| range_mib << 20), ..key })
+    }
+
+    /// True for a model of a log's frames that writes past the page cache.
+    pub fn writes_directly(&self) -> bool {
+        self.task.frames().is_some() && self.log == LogState::Steady
     }
 
     /// Name and value of each of [`Cell::waldio_options`].
@@ -427,6 +425,9 @@ impl Cell {
         }
         if !self.waldio_options.is_empty() && !self.mode.uses_waldio() {
             return Some("these options are waldio's");
+        }
+        if self.task.frames().is_some() && self.sync_call != SyncCall::Fdatasync {
+            return Some("a log of frames is flushed with fdatasync");
         }
         if !self.directory_sync && !self.has_rollback_journal() {
             return Some("directories are synced for rollback journals: delete, truncate, persist");
@@ -457,6 +458,9 @@ impl Cell {
     fn without_threads(&self) -> Option<&'static str> {
         if self.threads > 1 && self.task.probe().is_some() {
             return Some("a probe has one thread");
+        }
+        if self.threads > 1 && self.task.frames().is_some() {
+            return Some("a log of frames has one writer");
         }
         if self.threads > 1 && self.task == Task::Replay {
             return Some("a recording has its own threads");

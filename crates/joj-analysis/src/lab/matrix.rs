@@ -17,6 +17,8 @@ pub const TRANSACTIONS_MAX: u64 = 1_000_000;
 
 /// Most versions of an LS-MVBT: each transaction has one, those that make the rows before the clock starts too.
 pub const LSMVBT_VERSIONS: u64 = 65_534;
+/// Most frames of a log without SQLite: the guest has the whole log in memory twice, on its device and beside it.
+const FRAMES_MAX: u64 = 10_000;
 
 /// Axes; every combination of their values is a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +41,7 @@ pub struct Matrix {
     pub synchronous: Vec<Synchronous>,
     pub sync_call: Vec<SyncCall>,
     pub schema: Vec<Schema>,
-    /// States of the log, for WAL and waldio only.
+    /// States of the log, for WAL, waldio and the models of a log's frames only.
     pub log: Vec<LogState>,
     /// With F2FS's atomic writes, for rollback journals there.
     pub batch_atomic: Vec<bool>,
@@ -124,6 +126,7 @@ impl Matrix {
             }
         }
         self.check_stores()?;
+        self.check_frames()?;
         self.check_recordings()?;
         self.check_ranges()?;
         let options = self.waldio_options.iter().flatten();
@@ -159,6 +162,17 @@ impl Matrix {
             )),
             None => Ok(()),
         }
+    }
+
+    fn check_frames(&self) -> Result<(), String> {
+        let has_frames = self.task.iter().any(|task| task.frames().is_some());
+        if has_frames && self.transactions > FRAMES_MAX {
+            return Err(format!(
+                "transactions = {}; a task frames_* takes 1 to {FRAMES_MAX}",
+                self.transactions
+            ));
+        }
+        Ok(())
     }
 
     /// Recordings are there where they are replayed, and nowhere else. Their names are parts of file names.
@@ -251,6 +265,11 @@ impl Matrix {
             if matches!(cell.task, Task::WriteSequential | Task::WriteRandom) {
                 let of_size = |mib: &u32| Cell { file_mib: *mib, ..cell.clone() };
                 self.file_mib.iter().for_each(|mib| self.recorders(&of_size(mib), found));
+                continue;
+            }
+            if cell.task.frames().is_some() {
+                let of_log = |log: &LogState| Cell { log: *log, ..cell.clone() };
+                self.log.iter().for_each(|log| self.recorders(&of_log(log), found));
                 continue;
             }
             if cell.task.workload().is_none() {

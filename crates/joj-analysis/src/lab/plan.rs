@@ -162,6 +162,28 @@ mod tests {
     }
 
     #[test]
+    fn a_log_of_frames_is_fresh_or_steady_whatever_the_journal_modes() {
+        let axes = |threads: u32, sync_call: &str, transactions: u64| {
+            plan(serde_json::json!({
+                "filesystem": ["ext4"], "device": ["ram"], "task": ["frames_page_8k"], "mode": ["wal", "delete"],
+                "log": ["fresh", "steady"], "threads": [threads], "sync_call": [sync_call], "transactions": transactions,
+            }))
+        };
+        let cells = axes(1, "fdatasync", 10_000).cells().unwrap();
+        let lines: Vec<_> = cells.iter().map(ToString::to_string).collect();
+        let fresh = "ext4 ram, frames_page_8k, fdatasync";
+        assert_eq!(lines, [fresh, "ext4 ram, frames_page_8k steady, fdatasync"]);
+        for (threads, sync_call, transactions, says) in [
+            (2, "fdatasync", 10, "one writer"),
+            (1, "fsync", 10, "with fdatasync"),
+            (1, "fdatasync", 10_001, "takes 1 to 10000"),
+        ] {
+            let said = axes(threads, sync_call, transactions).cells().unwrap_err().to_string();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+
+    #[test]
     fn recordings_are_replayed_once_each_whatever_the_journal_modes() {
         let axes = |task: &str, recordings: serde_json::Value| {
             plan(serde_json::json!({

@@ -73,7 +73,7 @@ pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceVa
 /// Who decides what is written in a cell.
 fn writer(cell: &Cell) -> Cause {
     match (cell.task.workload(), cell.mode) {
-        _ if cell.store == Store::Lsmvbt => Cause::Model,
+        _ if cell.store == Store::Lsmvbt || cell.task.frames().is_some() => Cause::Model,
         (None, _) => Cause::Kernel,
         (Some(_), JournalMode::Waldio | JournalMode::Bounded) => Cause::Waldio,
         (Some(_), _) => Cause::Software,
@@ -288,9 +288,10 @@ mod tests {
         use crate::lab::cell::Task;
         let raw = Cell { task: Task::Append, ..sample::cell(JournalMode::Off) };
         let model = Cell { store: Store::Lsmvbt, ..sample::cell(JournalMode::Off) };
-        let causes = [raw, sample::cell(JournalMode::Wal), sample::cell(JournalMode::Waldio), model]
+        let frames = Cell { task: Task::FramesPage, ..sample::cell(JournalMode::Off) };
+        let causes = [raw, sample::cell(JournalMode::Wal), sample::cell(JournalMode::Waldio), model, frames]
             .map(|cell| writer(&cell));
-        assert_eq!(causes, [Cause::Kernel, Cause::Software, Cause::Waldio, Cause::Model]);
+        assert_eq!(causes, [Cause::Kernel, Cause::Software, Cause::Waldio, Cause::Model, Cause::Model]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One run of one log pattern, in the worker: log writes without SQLite.
 //!
 //!   settle | log made, its header written, synced | clock: commits | clock: last flush | read back
+//!
+//! A cell of the lab (`FramesTask`) has no last flush: each of its commits flushes.
 
 use std::io;
 use std::path::Path;
@@ -9,11 +11,11 @@ use blockio::aligned::AlignedBuffer;
 use joj_analysis::bench::run::Run;
 use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::initialisation::Approach;
-use joj_analysis::bench::study::pattern::PatternKey;
+use joj_analysis::bench::study::pattern::{Pattern, PatternKey};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::worker::stopwatch::Stopwatch;
-use crate::bench::worker::task::{Refusal, Reply, Task};
+use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::machine::files::counters::Sources;
 use crate::machine::proc::clock::now_ns;
 use crate::machine::sqlite::prepared_log::{PreparedLog, settle};
@@ -61,10 +63,58 @@ impl Task for PatternTask {
     }
 }
 
+/// Write frames to a log and flush each, as a WAL or WALDIO would with frames laid so.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FramesTask {
+    /// An empty directory.
+    pub directory: String,
+    /// Where frames lie.
+    pub pattern: Pattern,
+    /// True: the log is prepared with zeros and written past the page cache, whole blocks or sectors around a frame in one write. False: it
+    /// grows, and is written through the page cache.
+    pub is_prepared: bool,
+    /// How many commits of one frame; each ends with fdatasync.
+    pub commits: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
+impl Task for FramesTask {
+    const NAME: &'static str = "frames";
+    type Answer = Measured;
+    fn run(&self) -> Reply<Self> {
+        let directory = Path::new(&self.directory);
+        write_frames(directory, self).map_err(|error| Refusal::of_write(directory, &error))
+    }
+}
+
+fn write_frames(directory: &Path, task: &FramesTask) -> io::Result<Measured> {
+    let pattern = task.pattern;
+    settle(directory)?;
+    let log = PreparedLog::create(directory, approach(task.is_prepared))?;
+    let mut image = with_header(&log, pattern, task.commits)?;
+    let mut latencies_ns = Vec::new();
+    let start = Stopwatch::now(&task.sources);
+    for index in 0..task.commits {
+        fill_frame(pattern, index, &mut image);
+        let began_ns = now_ns();
+        if task.is_prepared {
+            let (from, to) = pattern.direct_range(index);
+            log.write_direct(&image.bytes()[index_of(from)..index_of(to)], from)?;
+        } else {
+            write_pieces(&log, pattern, index, image.bytes())?;
+        }
+        log.sync()?;
+        latencies_ns.push(now_ns() - began_ns);
+    }
+    let mut measured = start.finish(&task.sources, latencies_ns);
+    measured.run.failure = wrong(&log, image.bytes())?;
+    Ok(measured)
+}
+
 fn run(directory: &Path, task: &PatternTask) -> io::Result<Result<PatternRuns, String>> {
     settle(directory)?;
-    let approach = if task.key.prepared { Approach::Zeroes } else { Approach::Appended };
-    let log = PreparedLog::create(directory, approach)?;
+    let log = PreparedLog::create(directory, approach(task.key.prepared))?;
     match measure(&log, task) {
         Ok(runs) => Ok(Ok(runs)),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
@@ -75,23 +125,21 @@ fn run(directory: &Path, task: &PatternTask) -> io::Result<Result<PatternRuns, S
     }
 }
 
+fn approach(is_prepared: bool) -> Approach {
+    if is_prepared { Approach::Zeroes } else { Approach::Appended }
+}
+
 fn index_of(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
 fn measure(log: &PreparedLog, task: &PatternTask) -> io::Result<PatternRuns> {
     let pattern = task.key.pattern;
-    let end = pattern.direct_range(task.commits.saturating_sub(1)).1;
-    log.extend(end.next_multiple_of(PREPARED_MULTIPLE_BYTES))?;
-    // What the log shall be at last; writes are parts of it, so whole blocks around a frame are at hand.
-    let mut image = AlignedBuffer::zeroed(index_of(end));
-    let header_bytes = index_of(pattern.place(0).0);
-    image.bytes_mut()[..header_bytes].fill(b'h');
-    log.write(&image.bytes()[..header_bytes], 0, Durability::Fs)?;
+    let mut image = with_header(log, pattern, task.commits)?;
     let mut latencies_ns = Vec::new();
     let start = Stopwatch::now(&task.sources);
     for index in 0..task.commits {
-        fill_frame(task, index, &mut image);
+        fill_frame(pattern, index, &mut image);
         let began_ns = now_ns();
         commit(log, task, index, image.bytes())?;
         latencies_ns.push(now_ns() - began_ns);
@@ -101,14 +149,30 @@ fn measure(log: &PreparedLog, task: &PatternTask) -> io::Result<PatternRuns> {
     let began_ns = now_ns();
     log.sync()?;
     let last_flush = start.finish(&task.sources, vec![now_ns() - began_ns]).run;
-    let failure =
-        (!log.begins_with(image.bytes())?).then(|| "the log does not hold what was written".to_owned());
+    let failure = wrong(log, image.bytes())?;
     Ok(PatternRuns { commits, last_flush, failure })
 }
 
+/// Prepares the log for so many commits and writes its header. What the log shall be at last, without the frames: writes are parts of it, so
+/// whole blocks around a frame are at hand.
+fn with_header(log: &PreparedLog, pattern: Pattern, commits: u64) -> io::Result<AlignedBuffer> {
+    let end = pattern.direct_range(commits.saturating_sub(1)).1;
+    log.extend(end.next_multiple_of(PREPARED_MULTIPLE_BYTES))?;
+    let mut image = AlignedBuffer::zeroed(index_of(end));
+    let header_bytes = index_of(pattern.place(0).0);
+    image.bytes_mut()[..header_bytes].fill(b'h');
+    log.write(&image.bytes()[..header_bytes], 0, Durability::Fs)?;
+    Ok(image)
+}
+
+/// What is wrong with the log, if anything.
+fn wrong(log: &PreparedLog, image: &[u8]) -> io::Result<Option<String>> {
+    Ok((!log.begins_with(image)?).then(|| "the log does not hold what was written".to_owned()))
+}
+
 /// Frame `index` in `image`: bytes that no other frame has.
-fn fill_frame(task: &PatternTask, index: u64, image: &mut AlignedBuffer) {
-    let (begin, bytes) = task.key.pattern.place(index);
+fn fill_frame(pattern: Pattern, index: u64, image: &mut AlignedBuffer) {
+    let (begin, bytes) = pattern.place(index);
     let frame = &mut image.bytes_mut()[index_of(begin)..index_of(begin + bytes)];
     let filled_bytes = frame.len().min(FRAME_BYTES);
     frame[..filled_bytes].fill(u8::try_from(index % 251).unwrap_or(0));
@@ -121,11 +185,55 @@ fn commit(log: &PreparedLog, task: &PatternTask, index: u64, image: &[u8]) -> io
         let (from, to) = pattern.direct_range(index);
         return log.write(&image[index_of(from)..index_of(to)], from, Durability::Pd);
     }
+    write_pieces(log, pattern, index, image)?;
+    if task.key.durability == Durability::Fs { log.sync() } else { Ok(()) }
+}
+
+/// Writes frame `index` through the page cache.
+fn write_pieces(log: &PreparedLog, pattern: Pattern, index: u64, image: &[u8]) -> io::Result<()> {
     let mut offset = pattern.place(index).0;
     for bytes in pattern.pieces() {
-        let piece = &image[index_of(offset)..index_of(offset + bytes)];
-        log.write(piece, offset, Durability::Ns)?;
+        log.write(&image[index_of(offset)..index_of(offset + bytes)], offset, Durability::Ns)?;
         offset += bytes;
     }
-    if task.key.durability == Durability::Fs { log.sync() } else { Ok(()) }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use joj_analysis::bench::key::Word;
+
+    use super::*;
+
+    #[test]
+    fn a_log_of_frames_holds_what_was_committed_whether_it_grew_or_was_prepared() {
+        let directory = std::env::temp_dir().join(format!("joj-frames-{}", std::process::id()));
+        for pattern in Pattern::ALL {
+            for is_prepared in [false, true] {
+                fs::create_dir_all(&directory).unwrap();
+                let task = FramesTask {
+                    directory: directory.display().to_string(),
+                    pattern: *pattern,
+                    is_prepared,
+                    commits: 20,
+                    sources: Sources::default(),
+                };
+                let told = format!("{pattern:?}, prepared: {is_prepared}");
+                let measured = task.run().unwrap();
+                assert_eq!(measured.run.failure, None, "{told}");
+                assert_eq!((measured.run.transactions, measured.latencies_ns.len()), (20, 20), "{told}");
+                let file = fs::read(directory.join("log")).unwrap();
+                for index in 0..20 {
+                    let begin = index_of(pattern.place(index).0);
+                    assert_eq!(file[begin..begin + 8], (index + 1).to_le_bytes(), "{told}, frame {index}");
+                }
+                let prepared = pattern.direct_range(19).1.next_multiple_of(PREPARED_MULTIPLE_BYTES);
+                let (begin, bytes) = pattern.place(19);
+                assert_eq!(file.len() as u64, if is_prepared { prepared } else { begin + bytes }, "{told}");
+                fs::remove_dir_all(&directory).unwrap();
+            }
+        }
+    }
 }

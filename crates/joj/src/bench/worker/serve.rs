@@ -21,7 +21,7 @@ use crate::bench::worker::many_writers::writers::WriteTask;
 use crate::bench::worker::mobibench::run::{MobibenchSyncTask, MobibenchTask};
 use crate::bench::worker::page_transactions::recorded_pass::RecordedPassTask;
 use crate::bench::worker::page_transactions::run::PageTransactionsTask;
-use crate::bench::worker::pattern_run::PatternTask;
+use crate::bench::worker::pattern_run::{FramesTask, PatternTask};
 use crate::bench::worker::task::{Task, say};
 use crate::machine::proc::worker_process::end_with_parent;
 
@@ -58,7 +58,7 @@ enum AnswerWay {
 }
 
 /// What a worker can do, by the tasks' names.
-const TASKS: [(&str, Doing); 18] = [
+const TASKS: [(&str, Doing); 19] = [
     doing::<DescribeTask>(),
     doing::<OptionsTask>(),
     doing::<CalibrationTask>(),
@@ -68,6 +68,7 @@ const TASKS: [(&str, Doing); 18] = [
     doing::<WriteTask>(),
     doing::<InitialisationTask>(),
     doing::<PatternTask>(),
+    doing::<FramesTask>(),
     doing::<FileTask>(),
     doing::<IoTask>(),
     doing::<LsmvbtTask>(),

@@ -18,6 +18,7 @@ use crate::bench::worker::io_run::{FILE, IoTask};
 use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::lsmvbt::run::LsmvbtTask;
 use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
+use crate::bench::worker::pattern_run::FramesTask;
 use crate::bench::worker::task::Measured;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::replay;
@@ -79,7 +80,11 @@ impl<'job> Measurer<'job> {
         if let Some(failure) = &measurement.run.failure {
             return Err(GuestError::Run(failure.clone()));
         }
-        if self.job.trace {
+        if self.job.trace && cell.writes_directly() {
+            measurement.trace_failure = Some(
+                "a trace counts what sync calls write, and direct writes are made before them".to_owned(),
+            );
+        } else if self.job.trace {
             match self.trace(index, cell) {
                 Ok(traced) => {
                     measurement.trace = Some(trace_file(index));
@@ -110,17 +115,13 @@ impl<'job> Measurer<'job> {
             let task = IoTask { directory, key, records_max, time_max_ns, sources };
             return exchange(&task, send)?.map_err(GuestError::Run);
         }
-        let Some(workload) = cell.task.workload() else {
-            let task = FileTask {
-                directory,
-                pattern: pattern_of(cell.task),
-                full_sync: cell.sync_call == SyncCall::Fsync,
-                writes: cell.transactions,
-                threads: cell.threads,
-                file_bytes: u64::from(cell.file_mib) << 20,
-                sources,
-            };
+        if let Some(pattern) = cell.task.frames() {
+            let (is_prepared, commits) = (cell.writes_directly(), cell.transactions);
+            let task = FramesTask { directory, pattern, is_prepared, commits, sources };
             return Ok(exchange(&task, send)?);
+        }
+        let Some(workload) = cell.task.workload() else {
+            return Ok(exchange(&file_task(cell, sources), send)?);
         };
         if cell.store == Store::Lsmvbt {
             return Ok(exchange(&tree_task(cell, workload, sources), send)?);
@@ -242,6 +243,19 @@ fn measured_together(contended: Contended) -> Result<Measured, GuestError> {
     }
     let (apart, syncs, syncs_refused) = (None, run.syncs, None);
     Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })
+}
+
+/// Of a cell without SQLite that writes blocks of a file.
+fn file_task(cell: &Cell, sources: Sources) -> FileTask {
+    FileTask {
+        directory: guest_path::VOLUME.to_owned(),
+        pattern: pattern_of(cell.task),
+        full_sync: cell.sync_call == SyncCall::Fsync,
+        writes: cell.transactions,
+        threads: cell.threads,
+        file_bytes: u64::from(cell.file_mib) << 20,
+        sources,
+    }
 }
 
 /// Of a cell without SQLite whose rows are in a multi-version B-tree.

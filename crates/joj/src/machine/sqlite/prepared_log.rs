@@ -90,6 +90,13 @@ impl PreparedLog {
         }
     }
 
+    /// Writes aligned `data` at `offset` past the page cache, and waits for no medium.
+    /// # Errors
+    /// `Unsupported` where the file takes no direct write; else as write(2).
+    pub fn write_direct(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_direct(data, offset)
+    }
+
     /// fdatasync.
     /// # Errors
     /// As fdatasync(2).
