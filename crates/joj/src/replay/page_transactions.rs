@@ -105,6 +105,7 @@ fn replay(
         sources: Sources::of(&Place::of(work_dir.path())),
         counts: false,
         settles: false,
+        closes: Vec::new(),
     };
     let problem = |stop: Stop| ReplayError::of_stop(stop, directory);
     // The run that counts is the first, so that what stays with --keep is the one with the clock.

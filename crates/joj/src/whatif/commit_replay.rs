@@ -35,6 +35,8 @@ pub struct CommitSetting {
 pub struct CommitFigures {
     /// How long each took, in the order of the plan.
     pub times_ns: Vec<u64>,
+    /// How long each of the closes took.
+    pub closes_ns: Vec<u64>,
     /// What the device wrote, until all was written that they wrote.
     pub device_bytes: Option<u64>,
     /// `sqlite3_libversion()`.
@@ -50,17 +52,19 @@ pub struct CountedCommits {
     pub refused: Option<String>,
 }
 
-/// Makes the commits with a clock.
+/// Makes the commits with a clock, and closes these connections, in this order.
 /// # Errors
 /// What SQLite or the system said.
 pub fn measure(
     plan: &TransactionPlan,
+    closes: &[u32],
     setting: &CommitSetting,
     directory: &Path,
 ) -> Result<CommitFigures, ReplayError> {
-    let found = ask(plan, setting, directory, false)?;
+    let found = ask(plan, closes, setting, directory, false)?;
     Ok(CommitFigures {
         times_ns: in_order(plan, &found.times_ns),
+        closes_ns: found.closes_ns,
         device_bytes: found.device.map(|device| device.written_bytes),
         version: found.version,
     })
@@ -71,15 +75,17 @@ pub fn measure(
 /// As [`measure`].
 pub fn count(
     plan: &TransactionPlan,
+    closes: &[u32],
     setting: &CommitSetting,
     directory: &Path,
 ) -> Result<CountedCommits, ReplayError> {
-    let found = ask(plan, setting, directory, true)?;
+    let found = ask(plan, closes, setting, directory, true)?;
     Ok(CountedCommits { syncs: found.syncs, refused: found.syncs_refused })
 }
 
 fn ask(
     plan: &TransactionPlan,
+    closes: &[u32],
     setting: &CommitSetting,
     directory: &Path,
     counts: bool,
@@ -98,6 +104,7 @@ fn ask(
         sources: Sources::of(&Place::of(directory)),
         counts,
         settles: !counts,
+        closes: closes.to_vec(),
     };
     Asker::new(&workers).ask(&task).map_err(|stop| match stop {
         Stop::Signal => ReplayError::Stopped,

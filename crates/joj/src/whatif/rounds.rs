@@ -212,9 +212,10 @@ impl Rounds<'_> {
         if self.rest.is_none() {
             self.rest = Some(call_replay::replay(&commits.rest, self.directory, InMemory::Nothing)?);
         }
-        let found = commit_replay::measure(&commits.plan, setting, self.directory)?;
+        let closes = commits.calls.closed_connections();
+        let found = commit_replay::measure(&commits.plan, &closes, setting, self.directory)?;
         let Some(rest) = &self.rest else { return Err(ReplayError::Stopped) };
-        let durations_ns = commits.calls.durations_ns(&rest.durations_ns, &found.times_ns);
+        let durations_ns = commits.calls.durations_ns(&rest.durations_ns, &found.times_ns, &found.closes_ns);
         self.measured.sqlite = Some(found.version);
         Ok(RoundFigures {
             elapsed_ns: self.elapsed_ns(&durations_ns, |call| commits.calls.is_joined[call]),
@@ -227,7 +228,8 @@ impl Rounds<'_> {
 
     /// How many calls for durability the commits make.
     fn count(&mut self, setting: &CommitSetting, commits: &Commits) -> Result<Option<u64>, ReplayError> {
-        let counted = commit_replay::count(&commits.plan, setting, self.directory)?;
+        let closes = commits.calls.closed_connections();
+        let counted = commit_replay::count(&commits.plan, &closes, setting, self.directory)?;
         if let Some(why) = counted.refused {
             let note = format!("Calls for durability of commits were not counted: {why}.");
             if !self.measured.notes.contains(&note) {

@@ -182,7 +182,7 @@ fn commits(recording: &Recording, directory: &Path) -> Result<Commits, String> {
     let plan = TransactionPlan::of(&found).map_err(|error| error.to_string())?;
     room::check(directory, plan.database_bytes(), "the recorded databases")
         .map_err(|error| error.to_string())?;
-    let calls = CommitCalls::of(recording, &found);
+    let calls = CommitCalls::of(recording, &found, &plan);
     let mut rest = Plan::of(recording.clone(), None);
     rest.left_out = calls.is_replaced.clone();
     Ok(Commits { found, plan, calls, rest })

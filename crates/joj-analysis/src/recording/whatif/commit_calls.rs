@@ -8,14 +8,16 @@
 //!
 //! To a commit belongs what its thread does to the files of databases from its first write to its end. Besides, wherever they are, all
 //! calls that change these files or make them durable: those of checkpoints.
+//!
+//! Where the program closed a connection behind its last commit, SQLite closes it there, too: the last one copies the log to the database.
 
 use std::collections::HashMap;
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::page_transactions::PageTransactions;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
 use crate::recording::page_transactions::plan::TransactionPlan;
+use crate::recording::page_transactions::{PageTransactions, RecordedCommit};
 
 /// The calls of all commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,11 +28,14 @@ pub struct CommitCalls {
     pub is_joined: Vec<bool>,
     /// Of each commit the call in whose place it stands; `None` where nothing of it is in the recording.
     begins: Vec<Option<usize>>,
+    /// Of each connection of the plan that the program closed behind its last commit: the call that did it, and the connection. In the
+    /// order of the calls.
+    closes: Vec<(usize, u32)>,
 }
 
 impl CommitCalls {
-    /// Those of a recording with these commits.
-    pub fn of(recording: &Recording, found: &PageTransactions) -> Self {
+    /// Those of a recording with these commits, which are planned so.
+    pub fn of(recording: &Recording, found: &PageTransactions, plan: &TransactionPlan) -> Self {
         let files = DatabaseFiles::find(recording);
         let mut by_thread: HashMap<u32, Vec<usize>> = HashMap::new();
         for (index, commit) in found.commits.iter().enumerate() {
@@ -41,6 +46,7 @@ impl CommitCalls {
             is_replaced: vec![false; calls],
             is_joined: vec![false; calls],
             begins: vec![None; found.commits.len()],
+            closes: closes(recording, found, plan),
         };
         for (index, call) in recording.calls.iter().enumerate().filter(|(_, call)| is_made(call.kind)) {
             let role = files.of_description(call.description).or_else(|| files.of_path(call.path));
@@ -57,8 +63,14 @@ impl CommitCalls {
         all
     }
 
-    /// The durations of all calls, where these are those of the rest, and of the commits.
-    pub fn durations_ns(&self, rest_ns: &[u64], commits_ns: &[u64]) -> Vec<u64> {
+    /// The connections that are closed, in this order; the others stay open.
+    pub fn closed_connections(&self) -> Vec<u32> {
+        self.closes.iter().map(|(_, connection)| *connection).collect()
+    }
+
+    /// The durations of all calls, where these are those of the rest, of the commits, and of the closes of
+    /// [`CommitCalls::closed_connections`].
+    pub fn durations_ns(&self, rest_ns: &[u64], commits_ns: &[u64], closes_ns: &[u64]) -> Vec<u64> {
         let rest = rest_ns.iter().zip(&self.is_replaced);
         let mut durations_ns: Vec<u64> =
             rest.map(|(time_ns, is_replaced)| if *is_replaced { 0 } else { *time_ns }).collect();
@@ -66,6 +78,9 @@ impl CommitCalls {
             if let Some(begin) = begin {
                 durations_ns[*begin] += time_ns;
             }
+        }
+        for ((call, _), time_ns) in self.closes.iter().zip(closes_ns) {
+            durations_ns[*call] = *time_ns;
         }
         durations_ns
     }
@@ -86,6 +101,28 @@ pub fn in_order(plan: &TransactionPlan, times_ns: &[u64]) -> Vec<u64> {
         times_ns.get(*place - 1).copied().unwrap_or(0)
     };
     plan.commits.iter().map(|commit| time_ns(commit.connection)).collect()
+}
+
+/// Of each connection the first close of its file behind its last commit, where there is one: a program may end without.
+fn closes(recording: &Recording, found: &PageTransactions, plan: &TransactionPlan) -> Vec<(usize, u32)> {
+    let close_behind = |commit: &RecordedCommit| {
+        let first = recording.calls.partition_point(|call| call.begin_ns < commit.end_ns);
+        let is_close = |call: &RecordedCall| {
+            let closes = call.kind == CallKind::Close && call.result == 0 && !call.leaves_open();
+            closes && call.process == commit.process && call.description == commit.parts[0].description
+        };
+        (first..recording.calls.len()).find(|index| is_close(&recording.calls[*index]))
+    };
+    let last_commit = |connection: u32| {
+        let own = plan.commits.iter().rposition(|commit| commit.connection == connection)?;
+        found.commits.get(own)
+    };
+    let connections = (0..).zip(&plan.connections).map(|(connection, _)| connection);
+    let mut closes: Vec<(usize, u32)> = connections
+        .filter_map(|connection| Some((close_behind(last_commit(connection)?)?, connection)))
+        .collect();
+    closes.sort_unstable();
+    closes
 }
 
 fn is_made(kind: CallKind) -> bool {
@@ -128,6 +165,12 @@ mod tests {
         recording
     }
 
+    fn of(recording: &Recording) -> (PageTransactions, CommitCalls) {
+        let found = derive(recording).unwrap();
+        let calls = CommitCalls::of(recording, &found, &TransactionPlan::of(&found).unwrap());
+        (found, calls)
+    }
+
     use CallKind::{Close, Fdatasync, Open, Pread, Pwrite, Unlink};
 
     const CALLS: [(CallKind, u32, &str, u64); 13] = [
@@ -149,15 +192,29 @@ mod tests {
     #[test]
     fn a_commit_takes_its_calls_and_the_time_between_them() {
         let recording = recording(&CALLS);
-        let found = derive(&recording).unwrap();
+        let (found, calls) = of(&recording);
         assert_eq!(found.commits.len(), 1);
-        let calls = CommitCalls::of(&recording, &found);
         let replaced: Vec<usize> = (0..CALLS.len()).filter(|call| calls.is_replaced[*call]).collect();
         assert_eq!(replaced, [4, 5, 6, 7, 8, 9, 10]);
         let joined: Vec<usize> = (0..CALLS.len()).filter(|call| calls.is_joined[*call]).collect();
         assert_eq!(joined, [5, 6, 7, 8, 9, 10]);
-        let durations_ns = calls.durations_ns(&[1; 13], &[50]);
+        let durations_ns = calls.durations_ns(&[1; 13], &[50], &[]);
         assert_eq!(durations_ns, [1, 1, 1, 1, 50, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(calls.closed_connections(), [0; 0], "the program ends with its connection open");
+    }
+
+    #[test]
+    fn the_last_close_takes_what_sqlite_takes_for_it() {
+        // Another descriptor is closed as well, and the database once before it is opened again.
+        let again = [(Close, 1, "", 0), (Open, 4, "/d/a.db", 0), (Open, 5, "/d/a.db-journal", 0)];
+        let commit =
+            [(Pwrite, 5, "", 512), (Fdatasync, 5, "", 0), (Pwrite, 4, "", 4096), (Fdatasync, 4, "", 0)];
+        let end = [(Unlink, 0, "/d/a.db-journal", 0), (Close, 2, "", 0), (Close, 4, "", 0)];
+        let recording = recording(&[&CALLS[..], &again, &commit, &end].concat());
+        let (found, calls) = of(&recording);
+        assert_eq!((found.commits.len(), calls.closed_connections()), (2, vec![0]));
+        let mut durations_ns = calls.durations_ns(&[1; 23], &[50, 60], &[700]);
+        assert_eq!((durations_ns.pop(), durations_ns.pop(), durations_ns[13]), (Some(700), Some(1), 1));
     }
 
     #[test]

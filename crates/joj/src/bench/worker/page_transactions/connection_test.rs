@@ -47,6 +47,10 @@ pub struct SharedReplay<'a> {
     pub opening: Mutex<()>,
     /// Connections stay open until the process ends, so that no checkpoint follows.
     pub leaves_open: bool,
+    /// Connections that are closed under the clock, in this order, before the counters are read.
+    pub closes: &'a [u32],
+    /// How many of them are closed.
+    pub closed: Turn,
     /// Counts calls for durability, where they are to be counted.
     pub counter: Option<SyncCounter>,
     /// Counters of the machine.
@@ -60,11 +64,26 @@ pub struct SharedReplay<'a> {
 #[derive(Debug, Default)]
 pub struct Gathered {
     pub late_ns: Vec<u64>,
+    /// How long each of [`SharedReplay::closes`] took.
+    pub closes_ns: Vec<u64>,
     /// Pages that the connections wrote; `None` where this SQLite does not count them.
     pub pages: Option<u64>,
-    /// Readings when the last commit was over, and no connection closed: closing one may copy its log to the database.
+    /// Readings when the last commit was over, and the last close that counts: closing a connection may copy its log to the database.
     pub end: Option<(Counters, Usage)>,
     pub syncs: Option<SyncCount>,
+}
+
+impl SharedReplay<'_> {
+    fn take_figures(&self) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = Usage::now();
+        let commits = self.plan.commits.len() as u64;
+        gathered.syncs = self.counter.as_ref().map(|counter| counter.counted(commits));
+        if self.settles {
+            settle(Path::new(self.directory));
+        }
+        gathered.end = Some((self.sources.read(), used));
+    }
 }
 
 /// A connection and its commits.
@@ -120,7 +139,7 @@ impl<'a> ConnectionTest<'a> {
         self.shared.plan.commits.iter().filter(move |commit| commit.connection as usize == number)
     }
 
-    /// Waits until all commits of all connections are made; then the first takes the figures, before any connection is closed.
+    /// Waits until all commits of all connections are made; then the first takes the figures, where no close counts.
     fn wait_for_all(&self) {
         let shared = self.shared;
         for (number, turn) in shared.turns.iter().enumerate() {
@@ -129,16 +148,11 @@ impl<'a> ConnectionTest<'a> {
                 return;
             }
         }
+        if !shared.closes.is_empty() {
+            return;
+        }
         if self.number == 0 {
-            let mut gathered = shared.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-            let used = Usage::now();
-            let commits = shared.plan.commits.len() as u64;
-            gathered.syncs = shared.counter.as_ref().map(|counter| counter.counted(commits));
-            if shared.settles {
-                settle(Path::new(shared.directory));
-            }
-            gathered.end = Some((shared.sources.read(), used));
-            drop(gathered);
+            shared.take_figures();
             shared.read.advance(1);
         } else {
             shared.read.wait(1, &shared.stop);
@@ -197,7 +211,23 @@ impl ThreadTest for ConnectionTest<'_> {
             std::mem::forget(self.connection);
             return Ok(());
         }
-        self.connection.close()?;
+        let Self { shared, number, connection } = self;
+        let mut guard = StopOthers { stop: &shared.stop, is_well: false };
+        let place = shared.closes.iter().position(|closed| *closed as usize == number);
+        let before = place.unwrap_or(shared.closes.len());
+        let made = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let is_turn = shared.closed.wait(made(before), &shared.stop);
+        let began_ns = clock::shared_ns();
+        connection.close()?;
+        if let Some(place) = place.filter(|_| is_turn) {
+            let took_ns = clock::shared_ns() - began_ns;
+            shared.gathered.lock().unwrap_or_else(PoisonError::into_inner).closes_ns.push(took_ns);
+            if place + 1 == shared.closes.len() {
+                shared.take_figures();
+            }
+            shared.closed.advance(made(place + 1));
+        }
+        guard.is_well = true;
         Ok(())
     }
 }

@@ -48,6 +48,10 @@ pub struct PageTransactionsTask {
     /// Have the filesystem written to the device before its counters are read at the end.
     #[serde(default)]
     pub settles: bool,
+    /// Connections that are closed under the clock, in this order; counters are read at the end of the last. None: they are read before any
+    /// is closed.
+    #[serde(default)]
+    pub closes: Vec<u32>,
 }
 
 impl PageTransactionsTask {
@@ -63,6 +67,9 @@ pub struct PageTransactionsFigures {
     pub elapsed_ns: u64,
     /// How long each commit took.
     pub times_ns: Vec<u64>,
+    /// How long each of the closes took.
+    #[serde(default)]
+    pub closes_ns: Vec<u64>,
     /// How late each began that had a time to begin at.
     pub late_ns: Vec<u64>,
     /// Pages that were written, to the databases or as frames.
@@ -154,6 +161,8 @@ impl Pass<'_> {
             begin_ns: Mutex::new(0),
             opening: Mutex::new(()),
             leaves_open: self.leaves_open,
+            closes: &task.closes,
+            closed: Turn::default(),
             counter,
             sources: &task.sources,
             settles: task.settles,
@@ -181,6 +190,7 @@ impl Pass<'_> {
         Ok(PageTransactionsFigures {
             elapsed_ns: timed.elapsed_ns,
             times_ns: timed.latencies_ns.concat(),
+            closes_ns: gathered.closes_ns,
             late_ns: gathered.late_ns,
             pages: gathered.pages,
             syncs: gathered.syncs,
@@ -210,4 +220,57 @@ pub fn verify(api: &Api, task: &PageTransactionsTask) -> Result<Vec<u32>, Refusa
         connection.close()?;
     }
     Ok(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use joj_analysis::recording::page_transactions::plan::{PlannedCommit, PlannedDatabase, PlannedPart};
+
+    use super::*;
+
+    /// Two connections of one database, a commit each.
+    fn plan() -> TransactionPlan {
+        let commit = |connection| PlannedCommit {
+            connection,
+            waits: Vec::new(),
+            begin_ns: 0,
+            ready_ns: 0,
+            hold_ns: 0,
+            parts: vec![PlannedPart { database: 0, updates: vec![1], inserts: 0, sets_page_one: false }],
+        };
+        TransactionPlan {
+            databases: vec![PlannedDatabase { page_bytes: 4096, rows: 3 }],
+            connections: vec![vec![0], vec![0]],
+            commits: vec![commit(0), commit(1)],
+            ..TransactionPlan::default()
+        }
+    }
+
+    #[test]
+    fn connections_that_are_to_be_closed_are_timed_and_the_others_closed_behind_them() {
+        let directory = std::env::temp_dir().join(format!("joj-closes-{}", std::process::id()));
+        for closes in [vec![], vec![1], vec![1, 0]] {
+            fs::create_dir_all(&directory).unwrap();
+            let task = PageTransactionsTask {
+                libraries: Libraries::default(),
+                directory: directory.display().to_string(),
+                plan: plan(),
+                mode: JournalMode::Wal,
+                synchronous: "full".to_owned(),
+                cache_size: None,
+                order: OrderChoice::Fast,
+                sources: Sources::default(),
+                counts: false,
+                settles: false,
+                closes: closes.clone(),
+            };
+            let figures = task.run().unwrap();
+            assert_eq!((figures.times_ns.len(), figures.closes_ns.len()), (2, closes.len()));
+            assert!(figures.closes_ns.iter().all(|time_ns| *time_ns > 0), "{:?}", figures.closes_ns);
+            assert!(!Path::new(&format!("{}-wal", file_of(&task.directory, 0))).exists(), "{closes:?}");
+            fs::remove_dir_all(&directory).unwrap();
+        }
+    }
 }

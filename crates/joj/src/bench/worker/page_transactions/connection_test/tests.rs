@@ -73,6 +73,8 @@ fn shared<'a>(
         begin_ns: Mutex::new(0),
         opening: Mutex::new(()),
         leaves_open: false,
+        closes: &[],
+        closed: Turn::default(),
         counter: None,
         settles: false,
         sources: &NO_SOURCES,
