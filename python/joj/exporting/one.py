@@ -131,8 +131,14 @@ def _run(place: Place, source: Source, work: str, watch: Watch | None) -> None:
     if process.returncode < 0:
         raise Failed(f"joj was ended by signal {-process.returncode}")
     if process.returncode > 0:
-        last = said.splitlines()[-1] if said else f"it ended with exit code {process.returncode}"
-        raise Failed(last.removeprefix("joj: "))
+        raise Failed(_reason(said) or f"joj ended with exit code {process.returncode}")
+
+
+def _reason(said: str) -> str:
+    """Of what joj said, the error: behind one in its command line there is a hint."""
+    lines = said.splitlines()
+    errors = [line for line in lines if line.startswith(("joj: ", "error: "))] or lines or [""]
+    return errors[-1].removeprefix("joj: ").removeprefix("error: ")
 
 
 def _check_labels(place: Place, source: Source, trace_id: str) -> None:

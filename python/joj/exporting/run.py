@@ -1,6 +1,5 @@
 """Exports traces: several processes of joj at a time, here or on Spark's workers."""
 
-import fcntl
 import json
 import os
 import re
@@ -97,6 +96,9 @@ def _collected(told: Iterable[str], found: Tasks, progress: Progress | None) -> 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
     """The directory for this export alone, with its folders, and without what a killed one left."""
+    # Here: only Linux has it, and who asks a fleet does not need it.
+    import fcntl
+
     try:
         for kind in (*one.TABLES, "exported", "failures"):
             (out / kind).mkdir(parents=True, exist_ok=True)

@@ -132,6 +132,8 @@ class Export(ExportTest):
         (row,) = export(place, out=out, labels={"device": "B"}).failed()
         self.assertIn('the same trace is there with the labels {"device": "A"}', row["reason"])
         self.assertEqual(before, {path: path.read_bytes() for path in out.glob("*/*.parquet")})
+        (row,) = export(place, out=out, labels={"kernel": "x"}).failed()
+        self.assertIn("--label kernel= would hide a column", row["reason"])
         # A damaged one may go.
         for path in before:
             path.write_bytes(path.read_bytes()[:-1])
