@@ -247,7 +247,12 @@ impl RecordedCall {
 
     /// True for a close after which the file is open elsewhere. A replay has one descriptor for both, so it makes no such call.
     pub fn leaves_open(&self) -> bool {
-        self.kind == CallKind::Close && self.flags & Self::STAYS_OPEN != 0
+        self.kind == CallKind::Close && self.stays_open()
+    }
+
+    /// Of a close, or of a row of what its process has no more: whether others have it.
+    pub fn stays_open(&self) -> bool {
+        self.flags & Self::STAYS_OPEN != 0
     }
 
     /// Bytes that it moved, for a read or write.

@@ -13,6 +13,7 @@ use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
 use crate::recording::page_transactions::positions::Positions;
+use crate::recording::page_transactions::strangers::strangers;
 use crate::recording::page_transactions::{RecordedCommit, RecordedDatabase};
 use crate::trace::texts::{Text, Texts};
 
@@ -55,6 +56,7 @@ pub struct DatabaseFiles {
     pub databases: Vec<FoundDatabase>,
     by_description: HashMap<u32, (FileRole, usize)>,
     by_path: HashMap<Text, (FileRole, usize)>,
+    strangers: HashSet<u32>,
 }
 
 /// What is known of a description after a look at all calls.
@@ -65,6 +67,8 @@ struct Description {
     /// The database that a lost name was, by SQLite's habits.
     name: Option<String>,
     is_database: bool,
+    /// It had one of SQLite's locks.
+    has_lock: bool,
     /// It is a file of SQLite's own for temporary tables, for a VACUUM or a sort: nothing else is made with O_EXCL (os_unix.c, unixOpen).
     /// It has no lock and no journal with its name, and nobody syncs it.
     is_temporary: bool,
@@ -111,6 +115,12 @@ impl DatabaseFiles {
             files.name_description(*number, description, recording.texts.get(description.path), &numbers);
         }
         files.link_lost_journals(recording, &descriptions);
+        let lockers = descriptions.iter().filter(|(_, description)| description.has_lock);
+        let role_of = |number: u32| files.of_description(number);
+        let lockers = lockers.map(|(number, _)| *number);
+        let is_connection = |number: &u32| matches!(role_of(*number), Some((FileRole::Database, _)));
+        let lockers = lockers.filter(is_connection).collect();
+        files.strangers = strangers(&recording.calls, &lockers, role_of);
         files.find_page_sizes(&descriptions, &first_pages);
         for call in recording.calls.iter().filter(|call| call.kind.is_sync()) {
             if let Some((FileRole::Database, index)) = files.of_description(call.description) {
@@ -128,6 +138,11 @@ impl DatabaseFiles {
     /// The same of a path.
     pub fn of_path(&self, path: Text) -> Option<(FileRole, usize)> {
         self.by_path.get(&path).copied()
+    }
+
+    /// Whether a description of such a file is none of SQLite's.
+    pub fn is_stranger(&self, description: u32) -> bool {
+        self.strangers.contains(&description)
     }
 
     /// The databases that have a commit alone; parts of commits get their numbers.
@@ -248,7 +263,8 @@ impl DatabaseFiles {
 
     fn find_page_sizes(&mut self, descriptions: &BTreeMap<u32, Description>, first_pages: &[RecordedCall]) {
         let mut lengths: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); self.databases.len()];
-        for (number, description) in descriptions {
+        let own = descriptions.iter().filter(|(number, _)| !self.is_stranger(**number));
+        for (number, description) in own {
             if let Some((FileRole::Database | FileRole::Log, index)) = self.of_description(*number) {
                 for (length, times) in &description.lengths {
                     *lengths[index].entry(*length).or_default() += times;
@@ -296,7 +312,9 @@ fn look(recording: &Recording) -> (BTreeMap<u32, Description>, Vec<RecordedCall>
                 found.entry(call.description).and_modify(|description| description.is_database = true);
             }
             CallKind::Lock if call.offset >= PENDING_BYTE && call.offset < PENDING_BYTE + 512 => {
-                found.entry(call.description).and_modify(|description| description.is_database = true);
+                found.entry(call.description).and_modify(|description| {
+                    (description.is_database, description.has_lock) = (true, true);
+                });
             }
             _ => {}
         }

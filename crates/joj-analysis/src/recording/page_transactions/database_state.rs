@@ -22,8 +22,10 @@ pub struct DatabaseState {
     pub at_least: u32,
     /// Of its free list.
     pub free_pages: Option<i64>,
-    /// Descriptions of its log that are open: while there are any, writes to the database are a checkpoint's.
-    pub open_logs: u32,
+    /// Descriptions of its files that are open.
+    open: HashMap<u32, FileRole>,
+    /// Those whose file has no name any more: what has it now is another.
+    removed: HashSet<u32>,
     /// The thread that read a page from the journal, and writes it back next.
     pub writes_back: Option<u32>,
     /// Each thread's last commit, by its place in `Deriver::commits`.
@@ -76,6 +78,50 @@ impl LateSync {
 }
 
 impl DatabaseState {
+    /// While a description of its log is open, writes to the database are a checkpoint's.
+    pub fn has_open_log(&self) -> bool {
+        self.open.values().any(|role| *role == FileRole::Log)
+    }
+
+    /// A call opens or closes one of its files, or takes a name away.
+    pub fn opens_or_closes(&mut self, call: &RecordedCall, role: FileRole) {
+        match call.kind {
+            CallKind::Open | CallKind::Held => {
+                self.open.insert(call.description, role);
+            }
+            CallKind::Close | CallKind::Released if !call.stays_open() => {
+                self.open.remove(&call.description);
+            }
+            // With a rollback journal what has no name any more goes on as before.
+            CallKind::Unlink if self.has_open_log() || !self.removed.is_empty() => {
+                let removed = self.open.extract_if(|_, opened| *opened == role);
+                self.removed.extend(removed.map(|(description, _)| description));
+                if role == FileRole::Database {
+                    (self.pages, self.at_least) = (Some(0), 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a call is about a file that has no name any more.
+    pub fn is_removed(&mut self, call: &RecordedCall) -> bool {
+        let is_over = matches!(call.kind, CallKind::Close | CallKind::Released) && !call.stays_open();
+        if is_over {
+            self.removed.remove(&call.description)
+        } else {
+            self.removed.contains(&call.description)
+        }
+    }
+
+    /// A call on one of its files failed: a commit whose log was not written or not synced is none, if nothing follows it.
+    pub fn failed(&mut self, call: &RecordedCall, role: FileRole) {
+        let is_it = role == FileRole::Log && (call.kind.is_write() || call.kind.is_sync());
+        if let Some(commit) = self.under_way.as_mut().filter(|commit| is_it && commit.thread == call.thread) {
+            commit.has_failed = true;
+        }
+    }
+
     /// A call says how long the database is.
     pub fn size(&mut self, call: &RecordedCall, page_bytes: u64) {
         // A commit under way has its own size, and scripts have none; with a log the file lags behind.
@@ -85,7 +131,7 @@ impl DatabaseState {
         }
         let pages = u32::try_from(call.bytes / page_bytes).unwrap_or(u32::MAX);
         self.at_least = self.at_least.max(pages);
-        if self.open_logs > 0 {
+        if self.has_open_log() {
             return;
         }
         self.pages = Some(pages);
@@ -116,13 +162,14 @@ impl DatabaseState {
     pub fn first_page(&mut self, call: &RecordedCall) {
         let pages = u32::try_from(call.bytes).ok().filter(|pages| *pages > 0);
         let free = Some(call.result);
+        let may_be_older = self.has_open_log() && self.has_frames;
         match &mut self.under_way {
             Some(commit) if commit.is_of(call) && commit.pages.contains(&1) => {
                 commit.pages_after = pages.or(commit.pages_after);
                 commit.free_after = free;
             }
             // What a checkpoint writes may be older than the log's last commit.
-            _ if self.open_logs > 0 && self.has_frames => {}
+            _ if may_be_older => {}
             _ => {
                 self.pages = pages.or(self.pages);
                 self.free_pages = free;
@@ -182,7 +229,6 @@ impl DatabaseState {
 
     /// A description of its log is closed: how many commits that took away.
     pub fn log_closed(&mut self, call: &RecordedCall, page_bytes: u64) -> HowMany {
-        self.open_logs = self.open_logs.saturating_sub(1);
         let cut_off = if call.kind == CallKind::Released { self.cut_off(call) } else { None };
         cut_off
             .map_or(HowMany::NONE, |commit| HowMany { most: commit.commits_max(page_bytes), ..HowMany::NONE })

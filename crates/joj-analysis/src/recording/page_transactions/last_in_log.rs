@@ -45,6 +45,8 @@ impl LastInLog {
     ) -> Option<Self> {
         let is_safe = commit.is_synced || commit.frames.is_committed();
         let how_many = match (commit.is_locked, commit.is_unlocked, is_safe) {
+            // Its COMMIT was told so.
+            _ if commit.has_failed => HowMany { fewest: 0, most: 1, is_counted: false },
             // Its process was gone before both the mark or the sync, and the unlock.
             (true, false, false) => HowMany { fewest: 0, most: 1, is_counted: false },
             // It was gone before the unlock; or it was unlocked without a mark and a sync, as it is with NORMAL.

@@ -14,6 +14,7 @@
 //! locks            when locks count, and what they say
 //! log_frames       frames of a log by their heads
 //! database_files   which descriptions and paths are databases, journals and logs
+//! strangers        files of their names that something else writes
 //! positions        where a write or read goes in its file
 //! ```
 //!
@@ -42,6 +43,7 @@ mod rollback;
 mod locks;
 mod log_frames;
 pub mod database_files;
+mod strangers;
 mod positions;
 
 #[cfg(test)]

@@ -64,6 +64,10 @@ pub struct NotTold {
     pub not_shown: u64,
     /// Writes of commits that had a sync, and neither a lock each nor a journal or marks: some of them may be commits without a sync.
     pub before_sync: u64,
+    /// Writes by descriptions that are none of SQLite's.
+    pub by_strangers: u64,
+    /// Frames in a log that was removed while it was open.
+    pub in_removed_log: u64,
     /// Counted all the same: they may be frames that fill a sector.
     pub repeated: u64,
     /// Counted all the same: nothing shows whether they were one commit with those before, with ATTACH.
@@ -99,6 +103,10 @@ impl NotTold {
         let before_sync = "Commits of several pages or frames with one sync, without a journal, frame heads and a lock each: where \
                            PRAGMA synchronous was OFF and then set to FULL in exclusive locking mode, those before the sync may be \
                            commits of their own. If so there are too few, by up to:";
+        let by_strangers = "Writes of databases and logs by what took none of SQLite's locks are no commits: copies, downloads. If they \
+                            are a connection's that takes none (nolock=1), there may be too few, by up to:";
+        let in_removed_log = "Frames in a log that was removed while a connection had it open are not counted. So there may be too few, \
+                              by up to:";
         let repeated = "Commits of the same page without a sync between: without powersafe overwrite SQLite repeats a frame up to \
                         the end of a sector. So there may be too many, by up to:";
         let counted = [
@@ -107,6 +115,8 @@ impl NotTold {
             (parts, self.may_be_parts),
             (not_shown, self.not_shown),
             (before_sync, self.before_sync),
+            (by_strangers, self.by_strangers),
+            (in_removed_log, self.in_removed_log),
             (repeated, self.repeated),
         ];
         let all = [(ends, self.ends), (without, self.without_journal)].into_iter().chain(counted);

@@ -58,6 +58,8 @@ pub struct CommitUnderWay {
     pub journal_end: Option<RecordedMode>,
     /// A frame had a commit mark, or the journal came to its end: what is written next belongs to the next commit.
     pub is_over: bool,
+    /// A write or a sync of the log failed behind its first write.
+    pub has_failed: bool,
     /// The database or the log was synced after its last write.
     pub is_synced: bool,
     /// Syncs of the log by its thread behind its last write, up to the first call that only a checkpoint makes.

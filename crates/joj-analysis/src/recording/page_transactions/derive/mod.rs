@@ -97,12 +97,16 @@ impl Deriver<'_> {
         let found = self.files.of_description(call.description).or(by_path);
         let Some((role, database)) = found else { return self.is_outside(call) };
         if call.result < 0 && call.kind != CallKind::FirstPage {
+            return self.databases[database].failed(call, role);
+        }
+        if self.is_of_others(call, following, role, database) {
             return;
         }
         self.databases[database].passes(call, role);
         if call.kind.is_sync() {
             return self.sync(call, role, database);
         }
+        self.databases[database].opens_or_closes(call, role);
         match (role, call.kind) {
             (_, CallKind::FirstPage) => self.databases[database].first_page(call),
             (FileRole::Database, CallKind::Lock) => {
@@ -121,9 +125,9 @@ impl Deriver<'_> {
                 let pages = u32::try_from(call.bytes / page_bytes).ok();
                 let pages = pages.filter(|_| call.bytes.is_multiple_of(page_bytes));
                 let state = &mut self.databases[database];
-                match state.open_logs {
-                    0 => state.cut(call, pages),
-                    _ => state.checkpoints(true),
+                match state.has_open_log() {
+                    false => state.cut(call, pages),
+                    true => state.checkpoints(true),
                 }
             }
             (FileRole::Database, CallKind::Close) => self.is_outside(call),
@@ -131,10 +135,7 @@ impl Deriver<'_> {
             (FileRole::Log, CallKind::Ftruncate | CallKind::Truncate) if call.bytes == 0 => {
                 self.log_gone(database);
             }
-            (FileRole::Log, CallKind::Open | CallKind::Held) => self.databases[database].open_logs += 1,
-            (FileRole::Log, CallKind::Close | CallKind::Released)
-                if call.flags & RecordedCall::STAYS_OPEN == 0 =>
-            {
+            (FileRole::Log, CallKind::Close | CallKind::Released) if !call.stays_open() => {
                 let page_bytes = self.page_bytes(database);
                 self.not_told.take(self.databases[database].log_closed(call, page_bytes));
             }
@@ -157,6 +158,38 @@ impl Deriver<'_> {
             (FileRole::SuperJournal, true) => self.written_bytes += call.moved_bytes(),
             _ => {}
         }
+    }
+
+    /// Whether a call is none of a connection's that uses the files of these names now. What may be commits all the same is told.
+    fn is_of_others(
+        &mut self,
+        call: &RecordedCall,
+        following: &[RecordedCall],
+        role: FileRole,
+        database: usize,
+    ) -> bool {
+        let is_write = call.kind.is_write();
+        let page_bytes = self.page_bytes(database);
+        let frames = || match heads_of(call, following).len() as u64 {
+            0 => call.moved_bytes().div_ceil(page_bytes),
+            heads => heads,
+        };
+        if self.databases[database].is_removed(call) {
+            self.not_told.in_removed_log += if role == FileRole::Log && is_write { frames() } else { 0 };
+            return true;
+        }
+        // What the next connection finds is of use: page 1, how long it is.
+        let is_of_use = matches!(call.kind, CallKind::FirstPage | CallKind::Fstat) || call.kind.is_sync();
+        if is_of_use || !self.files.is_stranger(call.description) {
+            return false;
+        }
+        self.not_told.by_strangers += match role {
+            FileRole::Database if is_write => 1,
+            FileRole::Log if is_write => frames(),
+            _ => 0,
+        };
+        self.is_outside(call);
+        true
     }
 
     /// The place of this call, and that of the thread's last one outside a COMMIT.
@@ -258,7 +291,7 @@ impl Deriver<'_> {
         self.written_bytes += call.moved_bytes();
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
-        if state.open_logs > 0 {
+        if state.has_open_log() {
             // A checkpoint: a sync of the log after the last commit's was its own.
             if let Some(late) = state.late_sync.take_if(|late| late.thread == call.thread) {
                 late.take_back(&mut self.commits);
@@ -351,7 +384,7 @@ impl Deriver<'_> {
         if role == FileRole::Log {
             self.not_told.repeated += state.repeated.synced();
         }
-        let is_checkpoint = role == FileRole::Database && state.open_logs > 0;
+        let is_checkpoint = role == FileRole::Database && state.has_open_log();
         if is_checkpoint {
             state.checkpoints(false);
         }

@@ -6,6 +6,7 @@
 //! logs       frames of a log
 //! rollbacks  what is none of a commit
 //! stretches  what may be several commits
+//! strangers  what something else writes, and what has no name any more
 //! told       what the result says of commits that are not told
 //! ```
 
@@ -13,6 +14,7 @@ mod attached;
 mod logs;
 mod rollbacks;
 mod stretches;
+mod strangers;
 mod told;
 
 use super::derive::{DeriveError, derive};

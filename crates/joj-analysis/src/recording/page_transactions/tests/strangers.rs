@@ -1,0 +1,100 @@
+//! Goal: what something else than a connection writes, and what is in files that have no name any more, is no commit, and told.
+//! Method: recordings made by hand.
+
+use super::{Made, PAGE, RESERVED};
+use crate::recording::call::CallKind;
+
+impl Made {
+    /// A commit of a connection with a rollback journal.
+    fn locked_commit(&mut self, database: u32, journal: u32, name: &str) -> &mut Self {
+        self.lock(database, RESERVED - 1, 1, 0).lock(database, RESERVED, 1, 1);
+        self.open(journal, &format!("{name}-journal"))
+            .journal(journal, 1)
+            .pages(database, &[1])
+            .sync(database);
+        self.close(journal).unlink(&format!("{name}-journal")).lock(database, RESERVED, 1, 2)
+    }
+
+    /// A commit of one frame in a log, with its locks.
+    fn commit_of_one_frame(&mut self, log: u32, index: u32, frame: u64) -> &mut Self {
+        self.lock(index, 120, 1, 1).frame(log, frame, 2, 2).sync(log).lock(index, 120, 1, 2)
+    }
+
+    /// A write or sync that fails.
+    fn fails(&mut self, kind: CallKind, description: u32) -> &mut Self {
+        self.push(kind, description, |call| (call.offset, call.bytes, call.result) = (56, PAGE, -5))
+    }
+}
+
+/// Commits, and the numbers at the end of notes.
+fn told(made: &Made) -> (usize, Vec<String>) {
+    let found = made.derived();
+    let number = |note: &String| note.rsplit_once(": ").map(|(_, number)| number.to_owned());
+    (found.commits.len(), found.notes.iter().filter_map(number).collect())
+}
+
+/// A download of a database, in pieces, and later a connection.
+#[test]
+fn what_writes_a_database_without_its_locks_makes_no_commit() {
+    for pieces in [1, 4] {
+        let mut made = Made::default();
+        made.thread = 1;
+        made.open(5, "/d/a.db");
+        for piece in 0..pieces {
+            made.write(5, piece * PAGE, PAGE).sync(5);
+        }
+        made.close(5).open(1, "/d/a.db").locked_commit(1, 2, "/d/a.db");
+        assert_eq!(told(&made), (1, vec![pieces.to_string()]));
+        let held = |call: &mut crate::recording::call::RecordedCall| call.kind = CallKind::Held;
+        // It was open before the recording: it may be a connection's that has its lock since.
+        held(&mut made.recording.calls[0]);
+        assert_eq!(told(&made).0, 1 + usize::try_from(pieces).unwrap());
+    }
+}
+
+/// A backup of both files, which is opened afterwards.
+#[test]
+fn a_log_that_is_copied_has_no_commits() {
+    let mut made = Made::new();
+    made.lock(1, RESERVED - 1, 1, 0).open(5, "/d/b.db").write(5, 0, PAGE).close(5).open(6, "/d/b.db-wal");
+    made.frame(6, 0, 1, 1).frame(6, 1, 2, 2).close(6).open(7, "/d/b.db").lock(7, RESERVED - 1, 1, 0);
+    made.open(8, "/d/b.db-wal").open(9, "/d/b.db-shm").commit_of_one_frame(8, 9, 2);
+    // Of a frame the head is a write of its own.
+    assert_eq!(told(&made), (1, vec!["5".to_owned()]));
+}
+
+#[test]
+fn a_commit_whose_log_was_not_written_or_synced_is_none_where_nothing_follows() {
+    for (kind, follows, expected) in [
+        (CallKind::Pwrite, false, (1, vec!["1"])),
+        (CallKind::Fdatasync, false, (1, vec!["1"])),
+        (CallKind::Fdatasync, true, (3, vec![])),
+        (CallKind::Fstat, false, (2, vec![])),
+    ] {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").commit_of_one_frame(2, 3, 0);
+        made.lock(3, 120, 1, 1).frame(2, 1, 2, 2).fails(kind, 2).lock(3, 120, 1, 2);
+        if follows {
+            made.commit_of_one_frame(2, 3, 2);
+        }
+        let expected = (expected.0, expected.1.into_iter().map(str::to_owned).collect());
+        assert_eq!(told(&made), expected, "{kind:?}, {follows}");
+    }
+}
+
+/// Another connection makes them anew; the first one goes on with those that it has.
+#[test]
+fn files_that_have_no_name_any_more_are_told_from_those_that_have_it_now() {
+    let mut made = Made::new();
+    made.lock(1, RESERVED - 1, 1, 0)
+        .open(2, "/d/a.db-wal")
+        .open(3, "/d/a.db-shm")
+        .commit_of_one_frame(2, 3, 0);
+    made.unlink("/d/a.db").unlink("/d/a.db-wal").unlink("/d/a.db-shm");
+    made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db");
+    made.open(12, "/d/a.db-wal").open(13, "/d/a.db-shm").commit_of_one_frame(12, 13, 0);
+    made.commit_of_one_frame(2, 3, 1).commit_of_one_frame(12, 13, 1).close(2).close(3);
+    made.pages(1, &[1, 2]).sync(1).close(1).commit_of_one_frame(12, 13, 2);
+    let (commits, notes) = told(&made);
+    assert_eq!((commits, notes), (5, vec!["2".to_owned()]));
+}
