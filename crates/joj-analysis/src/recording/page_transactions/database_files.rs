@@ -13,7 +13,6 @@ use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
 use crate::recording::page_transactions::positions::Positions;
-use crate::recording::page_transactions::strangers::strangers;
 use crate::recording::page_transactions::{RecordedCommit, RecordedDatabase};
 use crate::trace::texts::{Text, Texts};
 
@@ -115,12 +114,7 @@ impl DatabaseFiles {
             files.name_description(*number, description, recording.texts.get(description.path), &numbers);
         }
         files.link_lost_journals(recording, &descriptions);
-        let lockers = descriptions.iter().filter(|(_, description)| description.has_lock);
-        let role_of = |number: u32| files.of_description(number);
-        let lockers = lockers.map(|(number, _)| *number);
-        let is_connection = |number: &u32| matches!(role_of(*number), Some((FileRole::Database, _)));
-        let lockers = lockers.filter(is_connection).collect();
-        files.strangers = strangers(&recording.calls, &lockers, role_of);
+        files.strangers = files.find_strangers(&recording.calls, &descriptions);
         files.find_page_sizes(&descriptions, &first_pages);
         for call in recording.calls.iter().filter(|call| call.kind.is_sync()) {
             if let Some((FileRole::Database, index)) = files.of_description(call.description) {
@@ -259,6 +253,48 @@ impl DatabaseFiles {
                 _ => {}
             }
         }
+    }
+
+    /// Descriptions that none of SQLite's connections has: a copy's, an archive's, a download's. SQLite takes a lock on a database before
+    /// it reads or writes it, and opens journal and log while it has the database open. So where the recording has its locks, a description
+    /// of a database without any is none of its own, and neither is a journal or a log that is opened while no connection has the database.
+    /// What was open before the recording may have had its lock before.
+    fn find_strangers(
+        &self,
+        calls: &[RecordedCall],
+        descriptions: &BTreeMap<u32, Description>,
+    ) -> HashSet<u32> {
+        let mut found = HashSet::new();
+        let is_locker =
+            |number: u32| descriptions.get(&number).is_some_and(|description| description.has_lock);
+        let is_connection = |number: &u32| matches!(self.of_description(*number), Some((FileRole::Database, _)) if is_locker(*number));
+        if !descriptions.keys().any(is_connection) {
+            return found;
+        }
+        // By database the open descriptions of connections.
+        let mut open: HashMap<usize, HashSet<u32>> = HashMap::new();
+        for call in calls {
+            let number = call.description;
+            let Some((role, database)) = self.of_description(number) else { continue };
+            let connections = open.entry(database).or_default();
+            match (call.kind, role) {
+                (CallKind::Held, FileRole::Database) => {
+                    connections.insert(number);
+                }
+                (CallKind::Open, FileRole::Database) if is_locker(number) => {
+                    connections.insert(number);
+                }
+                (CallKind::Open, FileRole::Journal | FileRole::Log) if !connections.is_empty() => {}
+                (CallKind::Open, FileRole::Database | FileRole::Journal | FileRole::Log) => {
+                    found.insert(number);
+                }
+                (CallKind::Close | CallKind::Released, FileRole::Database) if !call.stays_open() => {
+                    connections.remove(&number);
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     fn find_page_sizes(&mut self, descriptions: &BTreeMap<u32, Description>, first_pages: &[RecordedCall]) {

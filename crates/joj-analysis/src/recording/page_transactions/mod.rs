@@ -13,8 +13,7 @@
 //! last_in_log      whether the last transaction in a log was a commit
 //! locks            when locks count, and what they say
 //! log_frames       frames of a log by their heads
-//! database_files   which descriptions and paths are databases, journals and logs
-//! strangers        files of their names that something else writes
+//! database_files   which descriptions and paths are databases, journals and logs, and which only are called so
 //! positions        where a write or read goes in its file
 //! ```
 //!
@@ -43,7 +42,6 @@ mod rollback;
 mod locks;
 mod log_frames;
 pub mod database_files;
-mod strangers;
 mod positions;
 
 #[cfg(test)]

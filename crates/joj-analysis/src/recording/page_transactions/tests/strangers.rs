@@ -37,8 +37,7 @@ fn told(made: &Made) -> (usize, Vec<String>) {
 #[test]
 fn what_writes_a_database_without_its_locks_makes_no_commit() {
     for pieces in [1, 4] {
-        let mut made = Made::default();
-        made.thread = 1;
+        let mut made = Made { thread: 1, ..Made::default() };
         made.open(5, "/d/a.db");
         for piece in 0..pieces {
             made.write(5, piece * PAGE, PAGE).sync(5);
