@@ -83,7 +83,7 @@ impl DatabaseState {
         self.open.values().any(|role| *role == FileRole::Log)
     }
 
-    /// A call opens or closes one of its files, or takes a name away.
+    /// A call opens or closes one of its files.
     pub fn opens_or_closes(&mut self, call: &RecordedCall, role: FileRole) {
         match call.kind {
             CallKind::Open | CallKind::Held => {
@@ -92,15 +92,18 @@ impl DatabaseState {
             CallKind::Close | CallKind::Released if !call.stays_open() => {
                 self.open.remove(&call.description);
             }
-            // With a rollback journal what has no name any more goes on as before.
-            CallKind::Unlink if self.has_open_log() || !self.removed.is_empty() => {
-                let removed = self.open.extract_if(|_, opened| *opened == role);
-                self.removed.extend(removed.map(|(description, _)| description));
-                if role == FileRole::Database {
-                    (self.pages, self.at_least) = (Some(0), 0);
-                }
-            }
             _ => {}
+        }
+    }
+
+    /// These files of it have their names no more. With a rollback journal they go on as before.
+    pub fn lose_names(&mut self, is_it: impl Fn(FileRole) -> bool) {
+        if self.has_open_log() || !self.removed.is_empty() {
+            let removed = self.open.extract_if(|_, opened| is_it(*opened));
+            self.removed.extend(removed.map(|(description, _)| description));
+            if is_it(FileRole::Database) {
+                (self.pages, self.at_least) = (Some(0), 0);
+            }
         }
     }
 

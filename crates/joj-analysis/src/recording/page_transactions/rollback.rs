@@ -105,7 +105,7 @@ impl NotTold {
                            commits of their own. If so there are too few, by up to:";
         let by_strangers = "Writes of databases and logs by what took none of SQLite's locks are no commits: copies, downloads. If they \
                             are a connection's that takes none (nolock=1), there may be too few, by up to:";
-        let in_removed_log = "Frames in a log that was removed while a connection had it open are not counted. So there may be too few, \
+        let in_removed_log = "Frames in a log that was removed or renamed while a connection had it open are not counted. So there may be too few, \
                               by up to:";
         let repeated = "Commits of the same page without a sync between: without powersafe overwrite SQLite repeats a frame up to \
                         the end of a sector. So there may be too many, by up to:";

@@ -93,6 +93,9 @@ impl Deriver<'_> {
     fn take(&mut self, call: &RecordedCall, following: &[RecordedCall]) {
         let place = self.positions.place(call);
         self.at += 1;
+        if call.kind == CallKind::Rename && call.result >= 0 {
+            self.directory_moves(call);
+        }
         let by_path = self.files.of_path(call.path);
         let found = self.files.of_description(call.description).or(by_path);
         let Some((role, database)) = found else { return self.is_outside(call) };
@@ -107,6 +110,9 @@ impl Deriver<'_> {
             return self.sync(call, role, database);
         }
         self.databases[database].opens_or_closes(call, role);
+        if matches!(call.kind, CallKind::Unlink | CallKind::Rename) {
+            self.loses_name(role, database);
+        }
         match (role, call.kind) {
             (_, CallKind::FirstPage) => self.databases[database].first_page(call),
             (FileRole::Database, CallKind::Lock) => {
@@ -131,7 +137,6 @@ impl Deriver<'_> {
                 }
             }
             (FileRole::Database, CallKind::Close) => self.is_outside(call),
-            (FileRole::Log, CallKind::Unlink) => self.log_gone(database),
             (FileRole::Log, CallKind::Ftruncate | CallKind::Truncate) if call.bytes == 0 => {
                 self.log_gone(database);
             }
@@ -142,7 +147,19 @@ impl Deriver<'_> {
             (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
             _ => {}
         }
-        let Some(offset) = place else { return };
+        if let Some(offset) = place {
+            self.writes_or_reads(call, offset, following, role, database);
+        }
+    }
+
+    fn writes_or_reads(
+        &mut self,
+        call: &RecordedCall,
+        offset: u64,
+        following: &[RecordedCall],
+        role: FileRole,
+        database: usize,
+    ) {
         match (role, call.kind.is_write()) {
             (FileRole::Database, true) => self.write_database(call, offset, database),
             (FileRole::Database, false) => {
@@ -157,6 +174,25 @@ impl Deriver<'_> {
             (FileRole::Log, true) => self.write_log(call, offset, database, &heads_of(call, following)),
             (FileRole::SuperJournal, true) => self.written_bytes += call.moved_bytes(),
             _ => {}
+        }
+    }
+
+    /// A file has its name no more: what has it next is another.
+    fn loses_name(&mut self, role: FileRole, database: usize) {
+        if role == FileRole::Log {
+            self.log_gone(database);
+        }
+        self.databases[database].lose_names(|lost| lost == role);
+    }
+
+    /// A directory gets another name, and so do the databases in it.
+    fn directory_moves(&mut self, rename: &RecordedCall) {
+        let directory = self.recording.texts.get(rename.path);
+        let is_inside = |path: &str| path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
+        let is_inside: Vec<bool> = self.files.databases.iter().map(|found| is_inside(&found.path)).collect();
+        for database in (0..is_inside.len()).filter(|database| is_inside[*database]) {
+            self.loses_name(FileRole::Log, database);
+            self.databases[database].lose_names(|_| true);
         }
     }
 

@@ -20,6 +20,11 @@ impl Made {
         self.lock(index, 120, 1, 1).frame(log, frame, 2, 2).sync(log).lock(index, 120, 1, 2)
     }
 
+    fn rename(&mut self, path: &str) -> &mut Self {
+        let (from, to) = (self.recording.texts.keep(path), self.recording.texts.keep("/elsewhere"));
+        self.push(CallKind::Rename, 0, |call| (call.path, call.second_path) = (from, to))
+    }
+
     /// A write or sync that fails.
     fn fails(&mut self, kind: CallKind, description: u32) -> &mut Self {
         self.push(kind, description, |call| (call.offset, call.bytes, call.result) = (56, PAGE, -5))
@@ -84,16 +89,21 @@ fn a_commit_whose_log_was_not_written_or_synced_is_none_where_nothing_follows() 
 /// Another connection makes them anew; the first one goes on with those that it has.
 #[test]
 fn files_that_have_no_name_any_more_are_told_from_those_that_have_it_now() {
-    let mut made = Made::new();
-    made.lock(1, RESERVED - 1, 1, 0)
-        .open(2, "/d/a.db-wal")
-        .open(3, "/d/a.db-shm")
-        .commit_of_one_frame(2, 3, 0);
-    made.unlink("/d/a.db").unlink("/d/a.db-wal").unlink("/d/a.db-shm");
-    made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db");
-    made.open(12, "/d/a.db-wal").open(13, "/d/a.db-shm").commit_of_one_frame(12, 13, 0);
-    made.commit_of_one_frame(2, 3, 1).commit_of_one_frame(12, 13, 1).close(2).close(3);
-    made.pages(1, &[1, 2]).sync(1).close(1).commit_of_one_frame(12, 13, 2);
-    let (commits, notes) = told(&made);
-    assert_eq!((commits, notes), (5, vec!["2".to_owned()]));
+    for how in ["unlink", "rename", "directory"] {
+        let mut made = Made::new();
+        made.lock(1, RESERVED - 1, 1, 0)
+            .open(2, "/d/a.db-wal")
+            .open(3, "/d/a.db-shm")
+            .commit_of_one_frame(2, 3, 0);
+        match how {
+            "unlink" => made.unlink("/d/a.db").unlink("/d/a.db-wal").unlink("/d/a.db-shm"),
+            "rename" => made.rename("/d/a.db").rename("/d/a.db-wal").rename("/d/a.db-shm"),
+            _ => made.rename("/d"),
+        };
+        made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db");
+        made.open(12, "/d/a.db-wal").open(13, "/d/a.db-shm").commit_of_one_frame(12, 13, 0);
+        made.commit_of_one_frame(2, 3, 1).commit_of_one_frame(12, 13, 1).close(2).close(3);
+        made.pages(1, &[1, 2]).sync(1).close(1).commit_of_one_frame(12, 13, 2);
+        assert_eq!(told(&made), (5, vec!["2".to_owned()]), "{how}");
+    }
 }
