@@ -18,9 +18,9 @@ TRACES = sorted((ROOT / "fixtures/traces").glob("*.parquet"))
 PATTERN = "{device}/{device_id}-*.parquet"
 #: A program in place of joj. `$3` is the trace. It says when it begins and ends, and sleeps before joj does the work.
 FAKE = """#!/bin/sh
-echo "+" >> {place}/log
-trap 'kill $sleep; echo "-" >> {place}/log; exit 130' INT TERM
 sleep "$(cat {place}/sleep)" & sleep=$!
+trap 'kill $sleep; echo "-" >> {place}/log; exit 130' INT TERM
+echo "+" >> {place}/log
 wait $sleep
 {joj} "$@"
 code=$?
