@@ -92,22 +92,15 @@ fn write_frames(directory: &Path, task: &FramesTask) -> io::Result<Measured> {
     let pattern = task.pattern;
     settle(directory)?;
     let log = PreparedLog::create(directory, approach(task.is_prepared))?;
-    let mut image = with_header(&log, pattern, task.commits)?;
-    let mut latencies_ns = Vec::new();
-    let start = Stopwatch::now(&task.sources);
-    for index in 0..task.commits {
-        fill_frame(pattern, index, &mut image);
-        let began_ns = now_ns();
+    let (mut measured, image) = commits(&log, pattern, task.commits, &task.sources, |index, image| {
         if task.is_prepared {
             let (from, to) = pattern.direct_range(index);
-            log.write_direct(&image.bytes()[index_of(from)..index_of(to)], from)?;
+            log.write_direct(&image[index_of(from)..index_of(to)], from)?;
         } else {
-            write_pieces(&log, pattern, index, image.bytes())?;
+            write_pieces(&log, pattern, index, image)?;
         }
-        log.sync()?;
-        latencies_ns.push(now_ns() - began_ns);
-    }
-    let mut measured = start.finish(&task.sources, latencies_ns);
+        log.sync()
+    })?;
     measured.run.failure = wrong(&log, image.bytes())?;
     Ok(measured)
 }
@@ -134,23 +127,36 @@ fn index_of(offset: u64) -> usize {
 }
 
 fn measure(log: &PreparedLog, task: &PatternTask) -> io::Result<PatternRuns> {
-    let pattern = task.key.pattern;
-    let mut image = with_header(log, pattern, task.commits)?;
-    let mut latencies_ns = Vec::new();
-    let start = Stopwatch::now(&task.sources);
-    for index in 0..task.commits {
-        fill_frame(pattern, index, &mut image);
-        let began_ns = now_ns();
-        commit(log, task, index, image.bytes())?;
-        latencies_ns.push(now_ns() - began_ns);
-    }
-    let commits = start.finish(&task.sources, latencies_ns).run;
+    let (measured, image) = commits(log, task.key.pattern, task.commits, &task.sources, |index, image| {
+        commit(log, task, index, image)
+    })?;
     let start = Stopwatch::now(&task.sources);
     let began_ns = now_ns();
     log.sync()?;
     let last_flush = start.finish(&task.sources, vec![now_ns() - began_ns]).run;
     let failure = wrong(log, image.bytes())?;
-    Ok(PatternRuns { commits, last_flush, failure })
+    Ok(PatternRuns { commits: measured.run, last_flush, failure })
+}
+
+/// Makes the log, and so many commits under the clock: `commit` writes the frame of its number, which is in the bytes that it is given. Gives
+/// what the log holds then, too.
+fn commits(
+    log: &PreparedLog,
+    pattern: Pattern,
+    count: u64,
+    sources: &Sources,
+    commit: impl Fn(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<(Measured, AlignedBuffer)> {
+    let mut image = with_header(log, pattern, count)?;
+    let mut latencies_ns = Vec::new();
+    let start = Stopwatch::now(sources);
+    for index in 0..count {
+        fill_frame(pattern, index, &mut image);
+        let began_ns = now_ns();
+        commit(index, image.bytes())?;
+        latencies_ns.push(now_ns() - began_ns);
+    }
+    Ok((start.finish(sources, latencies_ns), image))
 }
 
 /// Prepares the log for so many commits and writes its header. What the log shall be at last, without the frames: writes are parts of it, so
