@@ -181,5 +181,10 @@ def _write_note(place: Place, kind: str, source: Source, says: dict[str, Any]) -
     path = _note_path(place, kind, source)
     part = f"{path}.{uuid.uuid4().hex}.part"
     with open(part, "w", encoding="ascii") as file:
-        json.dump({**says, **source.noted()}, file)
+        try:
+            json.dump({**says, **source.noted()}, file)
+            file.flush()
+        except OSError:
+            os.unlink(part)
+            raise
     os.replace(part, path)

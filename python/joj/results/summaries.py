@@ -9,13 +9,19 @@ from joj.results.load import Results
 COMMITS = ("one writer", "threads", "processes")
 
 
-def _failed(table: Table) -> Value:
-    return (table.failure.notnull()).cast("int64").sum()
-
-
 def _median(table: Table, values: Column) -> Value:
     """Of rows without a failure. Not `where=`: Spark's percentile takes none as Ibis writes it."""
     return ibis.ifelse(table.failure.isnull(), values.cast("float64"), ibis.null("float64")).median()
+
+
+def _speeds(table: Table) -> dict[str, Value]:
+    """What runs and cells have in common: how many failed, and the medians of the others."""
+    return {
+        "failed": table.failure.notnull().cast("int64").sum(),
+        "per_s": _median(table, table.per_s),
+        "p50_us": _median(table, table.p50_ns) / 1e3,
+        "p99_us": _median(table, table.p99_ns) / 1e3,
+    }
 
 
 def bench(results: Results) -> Table:
@@ -29,10 +35,7 @@ def bench(results: Results) -> Table:
         .agg(
             files=runs.file.nunique(),
             runs=runs.count(),
-            failed=_failed(runs),
-            per_s=_median(runs, runs.per_s),
-            p50_us=_median(runs, runs.p50_ns) / 1e3,
-            p99_us=_median(runs, runs.p99_ns) / 1e3,
+            **_speeds(runs),
         )
         .order_by(keys)
     )
@@ -48,10 +51,7 @@ def lab(results: Results) -> Table:
         .agg(
             files=cells.file.nunique(),
             cells=cells.count(),
-            failed=_failed(cells),
-            per_s=_median(cells, cells.per_s),
-            p50_us=_median(cells, cells.p50_ns) / 1e3,
-            p99_us=_median(cells, cells.p99_ns) / 1e3,
+            **_speeds(cells),
             kib_each=_median(cells, written) / 1024.0,
         )
         .order_by(keys)

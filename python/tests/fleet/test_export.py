@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 
 import duckdb
 from fleets import JOJ, FleetTest, call, load, work
@@ -228,6 +229,15 @@ class Processes(ExportTest):
         with open(out / "export.lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self.assertRaisesRegex(JojError, "another export writes to", export, place, out=out)
+
+    def test_a_note_that_cannot_be_written_leaves_nothing(self) -> None:
+        from joj.exporting import one
+
+        out = self.folder()
+        (out / "failures").mkdir()
+        with unittest.mock.patch.object(one.json, "dump", side_effect=OSError(28, "No space left on device")):
+            self.assertRaises(OSError, one._write_note, one.Place("joj", str(out), False), "failures", one.Source("/a", {}), {})
+        self.assertEqual(list((out / "failures").iterdir()), [])
 
     def test_without_joj_nothing_fails_but_all(self) -> None:
         from joj import JojError
