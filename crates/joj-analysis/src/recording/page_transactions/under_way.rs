@@ -58,7 +58,7 @@ pub struct CommitUnderWay {
     pub journal_end: Option<RecordedMode>,
     /// A frame had a commit mark, or the journal came to its end: what is written next belongs to the next commit.
     pub is_over: bool,
-    /// A write or a sync of the log failed behind its first write.
+    /// A write or a sync of the log failed after its first write.
     pub has_failed: bool,
     /// The database or the log was synced after its last write.
     pub is_synced: bool,
@@ -161,8 +161,8 @@ impl CommitUnderWay {
         if may_be_several { self.page_writes.max(1) } else { 1 }
     }
 
-    /// How many more commits a commit with a sync may be: in exclusive locking mode those before it had none where `PRAGMA synchronous` was
-    /// OFF, and no call shows that it was set to FULL since.
+    /// How many more commits a commit with a sync may be. In exclusive locking mode those before it have no sync where `PRAGMA synchronous`
+    /// was OFF, and no call shows where each ends.
     pub fn may_be_more(&self, page_bytes: u64) -> u64 {
         let writes = match self.has_no_journal() {
             true if !self.is_unlocked => self.page_writes,

@@ -3,6 +3,7 @@
 
 use super::{Made, PAGE, RESERVED};
 use crate::recording::call::CallKind;
+use crate::recording::page_transactions::RecordedMode;
 
 impl Made {
     /// A commit of a connection with a rollback journal.
@@ -106,4 +107,33 @@ fn files_that_have_no_name_any_more_are_told_from_those_that_have_it_now() {
         made.pages(1, &[1, 2]).sync(1).close(1).commit_of_one_frame(12, 13, 2);
         assert_eq!(told(&made), (5, vec!["2".to_owned()]), "{how}");
     }
+}
+
+/// What the old connection copies from its log is no commit of the new database, which has a rollback journal.
+#[test]
+fn a_checkpoint_of_what_has_no_name_any_more_is_no_commit() {
+    for how in ["unlink", "rename", "directory"] {
+        let mut made = Made::new();
+        made.lock(1, RESERVED - 1, 1, 0).open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+        made.commit_of_one_frame(2, 3, 0);
+        match how {
+            "unlink" => made.unlink("/d/a.db").unlink("/d/a.db-wal"),
+            "rename" => made.rename("/d/a.db").rename("/d/a.db-wal"),
+            _ => made.rename("/d"),
+        };
+        made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db").pages(1, &[1, 2]).sync(1);
+        assert_eq!(told(&made), (2, vec![]), "{how}");
+    }
+}
+
+/// It was open before the recording, in exclusive locking mode: its lock is in none of the calls, another database's is.
+#[test]
+fn the_journal_of_what_was_open_before_is_a_connections() {
+    let mut made = Made { thread: 1, ..Made::default() };
+    made.open(1, "/d/a.db");
+    made.recording.calls[0].kind = CallKind::Held;
+    made.open(5, "/d/b.db").lock(5, RESERVED - 1, 1, 0);
+    made.open(2, "/d/a.db-journal").journal(2, 1).pages(1, &[1]).sync(1).close(2).unlink("/d/a.db-journal");
+    let modes: Vec<RecordedMode> = made.derived().parts().map(|part| part.mode).collect();
+    assert_eq!((modes, told(&made).1), (vec![RecordedMode::Delete], vec![]));
 }
