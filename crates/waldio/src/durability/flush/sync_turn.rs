@@ -1,7 +1,7 @@
 //! Whose turn it is to sync a log: one after the other, in the order of coming.
 //!
-//! In order, because the thread that fills a log ahead of need syncs piece after piece. A mutex of the system goes to whoever asks first
-//! when it is free, and that thread is running: a commit waited for all of its pieces, 1.3 s on a slow card.
+//! The order matters: the thread that fills a log ahead of need syncs piece after piece. A mutex of the system is taken by the thread that
+//! runs when it is free, which is that one. So a commit waited for all pieces, 1.3 s on a slow card.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ pub struct SyncTurn {
 struct Numbers {
     /// Of the next who comes.
     next: u64,
-    /// Whose turn it is; `next` where it is nobody's.
+    /// Of the one whose turn it is. It is `next` where nobody has a turn.
     current: u64,
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Whoever has it, and asks for it anew at once, comes behind those who wait.
+    /// A thread that has a turn and asks for another one comes after those that wait.
     #[test]
     fn turns_are_taken_in_the_order_of_coming() {
         const WAIT: usize = 3;
