@@ -24,8 +24,10 @@ pub struct DatabaseState {
     pub free_pages: Option<i64>,
     /// Descriptions of its files that are open.
     open: HashMap<u32, FileRole>,
-    /// Those whose file has no name any more: what has it now is another.
-    removed: HashSet<u32>,
+    /// Those of a log, or its index, that has no name any more: what has it now is another.
+    removed: HashMap<u32, FileRole>,
+    /// Its own file has no name any more, unless it was opened since.
+    has_no_name: bool,
     /// The thread that read a page from the journal, and writes it back next.
     pub writes_back: Option<u32>,
     /// Each thread's last commit, by its place in `Deriver::commits`.
@@ -87,6 +89,7 @@ impl DatabaseState {
     pub fn opens_or_closes(&mut self, call: &RecordedCall, role: FileRole) {
         match call.kind {
             CallKind::Open | CallKind::Held => {
+                self.has_no_name &= role != FileRole::Database;
                 self.open.insert(call.description, role);
             }
             CallKind::Close | CallKind::Released if !call.stays_open() => {
@@ -96,33 +99,53 @@ impl DatabaseState {
         }
     }
 
-    /// These files of it have their names no more. With a rollback journal they go on as before.
-    pub fn lose_names(&mut self, is_it: impl Fn(FileRole) -> bool) {
-        if self.has_open_log() || !self.removed.is_empty() {
-            let removed = self.open.extract_if(|_, opened| is_it(*opened));
-            self.removed.extend(removed.map(|(description, _)| description));
-            if is_it(FileRole::Database) {
-                (self.pages, self.at_least) = (Some(0), 0);
-            }
+    /// Its file loses its name. Who has it open goes on, also with a log whose name went right before.
+    pub fn loses_name(&mut self) {
+        self.has_no_name = true;
+        if !self.is_open() {
+            (self.pages, self.at_least) = (Some(0), 0);
+        } else if !self.has_open_log() {
+            self.open.extend(self.removed.drain());
         }
     }
 
-    /// Whether a call is about a file that has no name any more.
+    fn is_open(&self) -> bool {
+        self.open.values().any(|role| *role == FileRole::Database)
+    }
+
+    /// Whether connections go on with it that no later one can meet: its log is theirs, whatever its name.
+    pub fn goes_on_without_name(&self) -> bool {
+        self.has_no_name && self.is_open()
+    }
+
+    /// Its log, or the log's index, loses its name.
+    pub fn log_loses_name(&mut self, role: FileRole) {
+        if self.has_open_log() || !self.removed.is_empty() {
+            self.removed.extend(self.open.extract_if(|_, opened| *opened == role));
+        }
+    }
+
+    /// Whether a call is about a log that has no name any more.
     pub fn is_removed(&mut self, call: &RecordedCall) -> bool {
         let is_over = matches!(call.kind, CallKind::Close | CallKind::Released) && !call.stays_open();
         if is_over {
-            self.removed.remove(&call.description)
+            self.removed.remove(&call.description).is_some()
         } else {
-            self.removed.contains(&call.description)
+            self.removed.contains_key(&call.description)
         }
     }
 
-    /// A call on one of its files failed: a commit whose log was not written or not synced is none, if nothing follows it.
+    /// A call on one of its files failed: a commit whose log was not written or not synced is none, if nothing follows it, and neither is one
+    /// whose journal could not be ended.
     pub fn failed(&mut self, call: &RecordedCall, role: FileRole) {
-        let is_it = role == FileRole::Log && (call.kind.is_write() || call.kind.is_sync());
-        if let Some(commit) = self.under_way.as_mut().filter(|commit| is_it && commit.thread == call.thread) {
-            commit.has_failed = true;
-        }
+        let under_way = self.under_way.as_mut().filter(|commit| commit.thread == call.thread);
+        let Some(commit) = under_way else { return };
+        commit.has_failed |= match (role, call.kind) {
+            (FileRole::Log, kind) => kind.is_write() || kind.is_sync(),
+            // In exclusive locking mode a journal that has ended is unlinked once more at the close.
+            (FileRole::Journal, CallKind::Unlink | CallKind::Ftruncate) => commit.journal_end.is_none(),
+            _ => false,
+        };
     }
 
     /// A call says how long the database is.
@@ -187,6 +210,7 @@ impl DatabaseState {
     pub fn counts(&self, commit: &CommitUnderWay, page_bytes: u64, not_told: &mut NotTold) -> bool {
         // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
         let has_no_end = commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none();
+        let has_failed = commit.has_failed && !commit.is_of_log();
         let is_redone = commit.is_redone && commit.has_no_journal();
         // Others take the lock for that: waldio's thread that fills a log ahead of need does not.
         let is_known = commit.is_locked || !commit.frames.is_empty() || !commit.is_of_log();
@@ -201,7 +225,7 @@ impl DatabaseState {
         let commits_max = commit.commits_max(page_bytes);
         if is_no_frame {
             return false;
-        } else if has_no_end || (is_cut_off && commit.is_locked) {
+        } else if has_no_end || has_failed || (is_cut_off && commit.is_locked) {
             not_told.ends += 1;
         } else if is_unsynced {
             // Without the lock it may also be that synchronous=off was set.
@@ -213,7 +237,7 @@ impl DatabaseState {
         } else if commits_max == 1 {
             not_told.before_sync += commit.may_be_more(page_bytes);
         }
-        !(has_no_end || is_redone || is_outside || is_cut_off)
+        !(has_no_end || has_failed || is_redone || is_outside || is_cut_off)
     }
 
     /// A checkpoint syncs the database, or writes it.
@@ -315,9 +339,11 @@ impl DatabaseState {
         true
     }
 
-    /// A journal's end is its transaction's. One that has no pages then was rolled back.
+    /// A journal's end is its transaction's. One that has no pages then was rolled back. Before page 1 is written no commit ends its journal
+    /// under its lock: something else unlinked it.
     pub fn journal_ended(&mut self, mode: RecordedMode, place: (usize, usize)) {
         match &mut self.under_way {
+            Some(commit) if commit.is_locked && commit.has_pages() && !commit.pages.contains(&1) => {}
             Some(commit) if commit.has_pages() => commit.end_journal(mode, place),
             under_way => *under_way = None,
         }

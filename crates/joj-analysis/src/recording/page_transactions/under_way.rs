@@ -58,7 +58,7 @@ pub struct CommitUnderWay {
     pub journal_end: Option<RecordedMode>,
     /// A frame had a commit mark, or the journal came to its end: what is written next belongs to the next commit.
     pub is_over: bool,
-    /// A write or a sync of the log failed after its first write.
+    /// A write or a sync of the log failed after its first write, or the end of its journal did.
     pub has_failed: bool,
     /// The database or the log was synced after its last write.
     pub is_synced: bool,

@@ -6,12 +6,19 @@
 //! A script of MobiGen's has lost the names of files that were opened for writing. There a thread asks for `NAME-journal` and then reads
 //! bytes 24 to 39 (the change counter) of a descriptor without a name: that is NAME. A journal without a name is one whose writes are no
 //! whole pages. It belongs to the database that its thread writes to next.
+//!
+//! ```text
+//! successors   databases that get the name of another one while that is open
+//! ```
+
+mod successors;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
+use crate::recording::page_transactions::database_files::successors::Successors;
 use crate::recording::page_transactions::positions::Positions;
 use crate::recording::page_transactions::{RecordedCommit, RecordedDatabase};
 use crate::trace::texts::{Text, Texts};
@@ -56,6 +63,7 @@ pub struct DatabaseFiles {
     by_description: HashMap<u32, (FileRole, usize)>,
     by_path: HashMap<Text, (FileRole, usize)>,
     strangers: HashSet<u32>,
+    successors: Successors,
 }
 
 /// What is known of a description after a look at all calls.
@@ -114,6 +122,7 @@ impl DatabaseFiles {
             files.name_description(*number, description, recording.texts.get(description.path), &numbers);
         }
         files.link_lost_journals(recording, &descriptions);
+        files.successors = Successors::find(&mut files, recording);
         files.strangers = files.find_strangers(&recording.calls, &descriptions);
         files.find_page_sizes(&descriptions, &first_pages);
         for call in recording.calls.iter().filter(|call| call.kind.is_sync()) {
@@ -129,9 +138,35 @@ impl DatabaseFiles {
         self.by_description.get(&description).copied()
     }
 
-    /// The same of a path.
+    /// The same of a path: the first database of that name.
     pub fn of_path(&self, path: Text) -> Option<(FileRole, usize)> {
         self.by_path.get(&path).copied()
+    }
+
+    /// The same of a call, by its place in the recording.
+    pub fn of_call(&self, place: usize, call: &RecordedCall) -> Option<(FileRole, usize)> {
+        let by_path = || {
+            let (role, first) = self.of_path(call.path)?;
+            Some((role, self.successors.of_call(place, first)))
+        };
+        self.of_description(call.description).or_else(by_path)
+    }
+
+    /// The databases whose file loses its name by the call at a place.
+    pub fn losers(&self, place: usize) -> &[usize] {
+        self.successors.losers(place)
+    }
+
+    /// Adds a database that gets the name of the first one.
+    pub fn add_successor(&mut self, first: usize) -> usize {
+        let path = self.databases[first].path.clone();
+        self.databases.push(FoundDatabase { path, ..FoundDatabase::default() });
+        self.databases.len() - 1
+    }
+
+    /// A description is of this database.
+    pub fn give(&mut self, description: u32, role: FileRole, database: usize) {
+        self.by_description.insert(description, (role, database));
     }
 
     /// Whether a description of such a file is none of SQLite's.

@@ -84,20 +84,22 @@ pub fn derive(recording: &Recording) -> Result<PageTransactions, DeriveError> {
         written_bytes: 0,
     };
     for place in by_effect(&recording.calls) {
-        deriver.take(&recording.calls[place], &recording.calls[place + 1..]);
+        deriver.take(place);
     }
     deriver.finish()
 }
 
 impl Deriver<'_> {
-    fn take(&mut self, call: &RecordedCall, following: &[RecordedCall]) {
-        let place = self.positions.place(call);
+    /// The call at a place of the recording.
+    fn take(&mut self, place: usize) {
+        let recording = self.recording;
+        let (call, following) = (&recording.calls[place], &recording.calls[place + 1..]);
+        let offset = self.positions.place(call);
         self.at += 1;
-        if call.kind == CallKind::Rename && call.result >= 0 {
-            self.directory_moves(call);
+        for loser in self.files.losers(place) {
+            self.databases[*loser].loses_name();
         }
-        let by_path = self.files.of_path(call.path);
-        let found = self.files.of_description(call.description).or(by_path);
+        let found = self.files.of_call(place, call);
         let Some((role, database)) = found else { return self.is_outside(call) };
         if call.result < 0 && call.kind != CallKind::FirstPage {
             return self.databases[database].failed(call, role);
@@ -110,8 +112,10 @@ impl Deriver<'_> {
             return self.sync(call, role, database);
         }
         self.databases[database].opens_or_closes(call, role);
-        if matches!(call.kind, CallKind::Unlink | CallKind::Rename) {
-            self.loses_name(role, database);
+        if matches!(call.kind, CallKind::Unlink | CallKind::Rename)
+            && !matches!(role, FileRole::Database | FileRole::Journal)
+        {
+            self.log_loses_name(role, database);
         }
         match (role, call.kind) {
             (_, CallKind::FirstPage) => self.databases[database].first_page(call),
@@ -144,10 +148,10 @@ impl Deriver<'_> {
                 let page_bytes = self.page_bytes(database);
                 self.not_told.take(self.databases[database].log_closed(call, page_bytes));
             }
-            (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
+            (FileRole::Journal, _) if offset.is_none() => self.journal(call, database),
             _ => {}
         }
-        if let Some(offset) = place {
+        if let Some(offset) = offset {
             self.writes_or_reads(call, offset, following, role, database);
         }
     }
@@ -177,23 +181,15 @@ impl Deriver<'_> {
         }
     }
 
-    /// A file has its name no more: what has it next is another.
-    fn loses_name(&mut self, role: FileRole, database: usize) {
+    /// A log or its index has its name no more: what has it next is another, of the same database.
+    fn log_loses_name(&mut self, role: FileRole, database: usize) {
+        if self.databases[database].goes_on_without_name() {
+            return;
+        }
         if role == FileRole::Log {
             self.log_gone(database);
         }
-        self.databases[database].lose_names(|lost| lost == role);
-    }
-
-    /// A directory gets another name, and so do the databases in it.
-    fn directory_moves(&mut self, rename: &RecordedCall) {
-        let directory = self.recording.texts.get(rename.path);
-        let is_inside = |path: &str| path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
-        let is_inside: Vec<bool> = self.files.databases.iter().map(|found| is_inside(&found.path)).collect();
-        for database in (0..is_inside.len()).filter(|database| is_inside[*database]) {
-            self.loses_name(FileRole::Log, database);
-            self.databases[database].lose_names(|_| true);
-        }
+        self.databases[database].log_loses_name(role);
     }
 
     /// Whether a call is none of a connection's that uses the files of these names now. What may be commits all the same is told.

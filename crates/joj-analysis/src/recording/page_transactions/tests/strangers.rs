@@ -87,43 +87,131 @@ fn a_commit_whose_log_was_not_written_or_synced_is_none_where_nothing_follows() 
     }
 }
 
+impl Made {
+    /// `/d/a.db` loses its name, and so do its log and its journal, if it has them.
+    fn loses_name(&mut self, how: &str, others: &[&str]) -> &mut Self {
+        match how {
+            "unlink" => others.iter().fold(self.unlink("/d/a.db"), |made, other| made.unlink(other)),
+            "rename" => others.iter().fold(self.rename("/d/a.db"), |made, other| made.rename(other)),
+            "directory" => self.rename("/d"),
+            "log first" => others.iter().rev().fold(self, |made, other| made.unlink(other)).unlink("/d/a.db"),
+            _ => {
+                let (from, to) =
+                    (self.recording.texts.keep("/d/new.db"), self.recording.texts.keep("/d/a.db"));
+                self.push(CallKind::Rename, 0, |call| (call.path, call.second_path) = (from, to))
+            }
+        }
+    }
+}
+
+const HOW: [&str; 5] = ["unlink", "rename", "directory", "log first", "replaced"];
+
 /// Another connection makes them anew; the first one goes on with those that it has.
 #[test]
 fn files_that_have_no_name_any_more_are_told_from_those_that_have_it_now() {
-    for how in ["unlink", "rename", "directory"] {
+    for how in HOW {
         let mut made = Made::new();
         made.lock(1, RESERVED - 1, 1, 0)
             .open(2, "/d/a.db-wal")
             .open(3, "/d/a.db-shm")
             .commit_of_one_frame(2, 3, 0);
-        match how {
-            "unlink" => made.unlink("/d/a.db").unlink("/d/a.db-wal").unlink("/d/a.db-shm"),
-            "rename" => made.rename("/d/a.db").rename("/d/a.db-wal").rename("/d/a.db-shm"),
-            _ => made.rename("/d"),
-        };
+        made.loses_name(how, &["/d/a.db-wal", "/d/a.db-shm"]);
+        made.thread = 2;
         made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db");
         made.open(12, "/d/a.db-wal").open(13, "/d/a.db-shm").commit_of_one_frame(12, 13, 0);
-        made.commit_of_one_frame(2, 3, 1).commit_of_one_frame(12, 13, 1).close(2).close(3);
-        made.pages(1, &[1, 2]).sync(1).close(1).commit_of_one_frame(12, 13, 2);
-        assert_eq!(told(&made), (5, vec!["2".to_owned()]), "{how}");
+        made.thread = 1;
+        made.commit_of_one_frame(2, 3, 1);
+        made.thread = 2;
+        made.commit_of_one_frame(12, 13, 1);
+        made.thread = 1;
+        made.pages(1, &[1, 2]).sync(1).close(2).close(3).close(1);
+        made.thread = 2;
+        made.commit_of_one_frame(12, 13, 2);
+        assert_eq!(told(&made), (6, vec![]), "{how}");
+        assert_eq!(made.derived().databases.len(), 2, "{how}");
     }
 }
 
 /// What the old connection copies from its log is no commit of the new database, which has a rollback journal.
 #[test]
 fn a_checkpoint_of_what_has_no_name_any_more_is_no_commit() {
-    for how in ["unlink", "rename", "directory"] {
+    for how in HOW {
         let mut made = Made::new();
         made.lock(1, RESERVED - 1, 1, 0).open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
-        made.commit_of_one_frame(2, 3, 0);
-        match how {
-            "unlink" => made.unlink("/d/a.db").unlink("/d/a.db-wal"),
-            "rename" => made.rename("/d/a.db").rename("/d/a.db-wal"),
-            _ => made.rename("/d"),
-        };
+        made.commit_of_one_frame(2, 3, 0).loses_name(how, &["/d/a.db-wal"]);
         made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db").pages(1, &[1, 2]).sync(1);
         assert_eq!(told(&made), (2, vec![]), "{how}");
     }
+}
+
+/// A connection that keeps its journal goes on with its database, while a database with a log has the name.
+#[test]
+fn a_connection_with_a_rollback_journal_goes_on_beside_the_next_database() {
+    for how in HOW {
+        let mut made = Made::new();
+        let commit = |made: &mut Made| {
+            made.thread = 1;
+            made.lock(1, RESERVED - 1, 1, 0).lock(1, RESERVED, 1, 1).journal(2, 1).pages(1, &[1]).sync(1);
+            made.write(2, 0, 28).lock(1, RESERVED, 1, 2);
+            made.thread = 2;
+        };
+        made.lock(1, RESERVED - 1, 1, 0).open(2, "/d/a.db-journal");
+        commit(&mut made);
+        made.loses_name(how, &["/d/a.db-journal"]);
+        commit(&mut made);
+        made.open(11, "/d/a.db").locked_commit(11, 14, "/d/a.db");
+        made.open(12, "/d/a.db-wal").open(13, "/d/a.db-shm").commit_of_one_frame(12, 13, 0);
+        commit(&mut made);
+        made.commit_of_one_frame(12, 13, 1);
+        commit(&mut made);
+        assert_eq!(told(&made), (7, vec![]), "{how}");
+        let modes: Vec<RecordedMode> = made.derived().parts().map(|part| part.mode).collect();
+        use RecordedMode::{Delete, Persist, Wal};
+        assert_eq!(modes, [Persist, Persist, Delete, Wal, Persist, Wal, Persist], "{how}");
+    }
+}
+
+/// The journal is unlinked by something else in a transaction; COMMIT, which cannot unlink it, fails.
+#[test]
+fn a_commit_whose_journal_cannot_be_ended_is_none() {
+    for (spilled, kind, expected) in [
+        (false, CallKind::Unlink, (1, vec!["1"])),
+        (true, CallKind::Unlink, (1, vec!["1"])),
+        (true, CallKind::Ftruncate, (1, vec!["1"])),
+        (true, CallKind::Fstat, (2, vec![])),
+    ] {
+        let mut made = Made::new();
+        made.locked_commit(1, 2, "/d/a.db");
+        made.lock(1, RESERVED, 1, 1).open(2, "/d/a.db-journal").journal(2, 2);
+        if spilled {
+            made.pages(1, &[3, 4]);
+        }
+        if kind == CallKind::Unlink {
+            made.unlink("/d/a.db-journal");
+        }
+        made.pages(1, &[1, 5]).sync(1);
+        if kind == CallKind::Fstat {
+            made.unlink("/d/a.db-journal");
+        }
+        let journal = made.recording.texts.keep("/d/a.db-journal");
+        made.push(kind, 2, |call| {
+            (call.path, call.description, call.result) =
+                (journal, if kind == CallKind::Unlink { 0 } else { 2 }, -2)
+        });
+        made.lock(1, RESERVED, 1, 2);
+        let expected = (expected.0, expected.1.into_iter().map(str::to_owned).collect());
+        assert_eq!(told(&made), expected, "{spilled} {kind:?}");
+    }
+}
+
+/// In exclusive locking mode the journal stays, and is unlinked at the close: that another one unlinked it is no commit's failure.
+#[test]
+fn a_journal_that_is_gone_at_the_close_has_ended_its_commits() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-journal").journal(2, 1).pages(1, &[1]).sync(1).write(2, 0, 28);
+    let journal = made.recording.texts.keep("/d/a.db-journal");
+    made.push(CallKind::Unlink, 0, |call| (call.path, call.result) = (journal, -2)).close(1);
+    assert_eq!(told(&made), (1, vec![]));
 }
 
 /// It was open before the recording, in exclusive locking mode: its lock is in none of the calls, another database's is.
