@@ -66,6 +66,10 @@ impl Text {
 
 /// Commits, caches, and think time.
 fn application() -> String {
+    text_of_application().text
+}
+
+fn text_of_application() -> Text {
     let mut text = Text::default();
     text.line(r#"open("/d/app.db", O_RDWR|O_CREAT|O_EXCL, 0644) = 3"#).line(r#"mkdir("/d/Cache", 0777) = 0"#);
     for commit in 0..COMMITS {
@@ -75,7 +79,7 @@ fn application() -> String {
     for file in 0..OTHER_SYNCS {
         text.file(&if file < CACHE_SYNCS { format!("/d/Cache/{file}") } else { format!("/d/{file}.text") });
     }
-    text.text
+    text
 }
 
 /// The JSON of `joj whatif` with these further words.
@@ -86,7 +90,7 @@ fn whatif(recording: &Path, directory: &Path, words: &[&str]) -> Value {
 }
 
 /// By configuration its figures, or the reason why there are none.
-fn rows(result: &Value) -> BTreeMap<String, Result<Value, String>> {
+fn rows_of(result: &Value) -> BTreeMap<String, Result<Value, String>> {
     let rows = result["rows"].as_array().expect("rows").iter();
     let outcome = |row: &Value| match row["outcome"].get("measured") {
         Some(figures) => Ok(figures.clone()),
@@ -106,7 +110,7 @@ fn each_configuration_has_the_syncs_of_its_mode() {
     let scratch = Scratch::new("whatif-syncs");
     let recording = record(&scratch, "app", application());
     let found = whatif(&recording, scratch.as_ref(), &["--rounds", "1"]);
-    let rows = rows(&found);
+    let rows = rows_of(&found);
     let syncs = |name: &str| rows[name].as_ref().ok().map(|figures| figures["syncs"].as_u64());
     let recorded = COMMITS * SYNCS_OF_COMMIT + OTHER_SYNCS;
     for name in ["recorded", "databases-in-ram", "caches-in-ram", "all-in-ram"] {
@@ -122,6 +126,13 @@ fn each_configuration_has_the_syncs_of_its_mode() {
             // Both prepare the log once; FULL syncs it at each commit besides.
             assert_eq!(full - normal, COMMITS, "{full}, {normal}");
             assert!((OTHER_SYNCS..OTHER_SYNCS + 4).contains(&normal), "{normal}");
+            // The last close copies the log back: it syncs the log, and then the database.
+            let closed = record(&scratch, "closed", text_of_application().line("close(3) = 0").text.clone());
+            let words = ["--rounds", "1", "--only", "recorded,wal,wal-normal"];
+            let closed = rows_of(&whatif(&closed, scratch.as_ref(), &words));
+            let syncs = |name: &str| closed[name].as_ref().expect("figures")["syncs"].as_u64();
+            let expected = [("recorded", recorded), ("wal", full + 2), ("wal-normal", normal + 2)];
+            assert_eq!(expected.map(|(name, _)| syncs(name)), expected.map(|(_, calls)| Some(calls)));
         }
         other => waldio::skipped(&format!("the kernel counts no calls of a replay: {other:?}")),
     }
@@ -133,7 +144,7 @@ fn each_class_of_files_is_as_durable_as_it_has_to_be() {
     let scratch = Scratch::new("whatif-classes");
     let recording = record(&scratch, "app", application());
     let only = ["--rounds", "1", "--only", "by-class,caches-no-sync"];
-    let found = |words: &[&str]| rows(&whatif(&recording, scratch.as_ref(), &[&only[..], words].concat()));
+    let found = |words: &[&str]| rows_of(&whatif(&recording, scratch.as_ref(), &[&only[..], words].concat()));
     let none = found(&[]);
     let reason = none["by-class"].as_ref().expect_err("nothing is temporary");
     assert!(reason.contains("--class 'temporary:PATTERN'"), "{reason}");
@@ -161,7 +172,7 @@ fn think_time_is_in_each_elapsed_time_and_no_replay_waits_for_it() {
     let scratch = Scratch::new("whatif-think");
     let recording = record(&scratch, "app", application());
     let found = whatif(&recording, scratch.as_ref(), &["--rounds", "1"]);
-    for (name, figures) in rows(&found) {
+    for (name, figures) in rows_of(&found) {
         let Ok(figures) = figures else { continue };
         let [elapsed, blocked] = ["elapsed_ns", "blocked_ns"].map(|name| figures[name]["median"].as_f64());
         let (elapsed, blocked) = (elapsed.expect("a time"), blocked.expect("a time"));
@@ -176,7 +187,7 @@ fn waldio_has_its_rows_where_the_extension_is_and_a_reason_elsewhere() {
     let missing = scratch.file("libnone.so").display().to_string();
     let words = ["--rounds", "1", "--only", "waldio,waldio-bounded"];
     let found = whatif(&recording, scratch.as_ref(), &[&words[..], &["--waldio", &missing]].concat());
-    let none = rows(&found);
+    let none = rows_of(&found);
     assert_eq!(none.len(), 3, "the recorded one and those that were asked for");
     for name in ["waldio", "waldio-bounded"] {
         let reason = none[name].as_ref().expect_err("no extension");
@@ -185,7 +196,7 @@ fn waldio_has_its_rows_where_the_extension_is_and_a_reason_elsewhere() {
     let Some(extension) = waldio::extension() else { return };
     let extension = extension.display().to_string();
     let found = whatif(&recording, scratch.as_ref(), &[&words[..], &["--waldio", &extension]].concat());
-    let rows = rows(&found);
+    let rows = rows_of(&found);
     let syncs = |name: &str| rows[name].as_ref().expect("figures")["syncs"].as_u64();
     match (syncs("waldio"), syncs("waldio-bounded")) {
         (Some(full), Some(bounded)) => {
@@ -204,7 +215,7 @@ fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
     let recording = record(&scratch, "files", text.text);
     let words = ["--rounds", "1", "--class", "cache:*.cache"];
     let found = whatif(&recording, scratch.as_ref(), &words);
-    let found = rows(&found);
+    let found = rows_of(&found);
     for (name, reason) in [
         ("databases-in-ram", "there is no SQLite database in it"),
         ("caches-in-ram", "no file of it is named *.cache; name the caches with --class 'cache:PATTERN'"),
@@ -321,7 +332,7 @@ fn a_command_is_recorded_first_and_runs_where_joj_stands() {
     let json = std::fs::read_to_string(scratch.file("w.json")).expect("JSON");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["recording"], "sh -c echo text > made; exit 3");
-    assert!(rows(&json)["recorded"].is_ok(), "{json:#}");
+    assert!(rows_of(&json)["recorded"].is_ok(), "{json:#}");
     let (code, said) = told(&joj(&[&"whatif", &"--", &"/no/such/command"]));
     assert_eq!(code, Some(127), "{said}");
 }
