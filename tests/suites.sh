@@ -131,6 +131,8 @@ test)
     behind crash after lab tests/cargo_tests.sh --workspace "${features[@]}" --test 'crash_*' --test 'generator_*cuts'
     # The other suites are not done when these are: two minutes of joj's own tests go here.
     behind units after crash tests/cargo_tests.sh --workspace "${features[@]}" --bin joj
+    # And four minutes of Python.
+    behind fleet after units python/tests/test_fleet.py
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     prepared
