@@ -63,6 +63,43 @@ fn heads_of_log_frames_are_those_of_the_log() {
     }
 }
 
+/// Its files are removed while it is open. It goes on with them, and another connection makes the database anew.
+const COMMITS_OF_REMOVED_FILES: &str = "
+import os, sqlite3, sys
+def connect():
+    db = sqlite3.connect(sys.argv[1], isolation_level=None)
+    db.execute('PRAGMA journal_mode=WAL')
+    db.execute('CREATE TABLE t(a)')
+    return db
+old = connect()
+for ending in ['', '-wal', '-shm']:
+    os.unlink(sys.argv[1] + ending)
+old.execute('INSERT INTO t VALUES(1)')
+new = connect()
+old.execute('INSERT INTO t VALUES(2)')
+new.execute('INSERT INTO t VALUES(3)')
+";
+
+#[test]
+fn commits_in_a_log_that_has_no_name_any_more_are_all_there() {
+    let scratch = Scratch::new("live-removed");
+    let script = scratch.write("commits.py", COMMITS_OF_REMOVED_FILES);
+    for method in methods() {
+        let (database, recording) = (scratch.file("app.db"), scratch.file(&format!("{method}.joj")));
+        let output = record_command(method, &recording, &[&"/usr/bin/python3", &script, &database]);
+        let (code, said) = told(&output);
+        if code != Some(0) {
+            eprintln!("skipped: no Python with SQLite: {said}");
+            return;
+        }
+        let found = derive(&calls(&recording)).expect("commits");
+        let modes: Vec<RecordedMode> = found.parts().map(|part| part.mode).collect();
+        use RecordedMode::{Delete, Wal};
+        assert_eq!(modes, [Delete, Wal, Wal, Delete, Wal, Wal, Wal], "{method}: {:?}", found.notes);
+        std::fs::remove_file(&database).expect("a database");
+    }
+}
+
 /// The same through waldio, which writes several frames at once: alone, as whole blocks, and in its other layout.
 const COMMITS_OF_WALDIO: &str = "
 import os, sqlite3, sys

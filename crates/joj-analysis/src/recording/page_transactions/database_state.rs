@@ -102,11 +102,14 @@ impl DatabaseState {
     /// Its file loses its name. Who has it open goes on, also with a log whose name went right before.
     pub fn loses_name(&mut self) {
         self.has_no_name = true;
-        if !self.is_open() {
-            (self.pages, self.at_least) = (Some(0), 0);
-        } else if !self.has_open_log() {
+        if self.is_open() && !self.has_open_log() {
             self.open.extend(self.removed.drain());
         }
+    }
+
+    /// Another file took its place, and nobody has the old one open.
+    pub fn begins_anew(&mut self) {
+        (self.pages, self.at_least) = (Some(0), 0);
     }
 
     fn is_open(&self) -> bool {
@@ -339,11 +342,9 @@ impl DatabaseState {
         true
     }
 
-    /// A journal's end is its transaction's. One that has no pages then was rolled back. Before page 1 is written no commit ends its journal
-    /// under its lock: something else unlinked it.
+    /// A journal's end is its transaction's. One that has no pages then was rolled back.
     pub fn journal_ended(&mut self, mode: RecordedMode, place: (usize, usize)) {
         match &mut self.under_way {
-            Some(commit) if commit.is_locked && commit.has_pages() && !commit.pages.contains(&1) => {}
             Some(commit) if commit.has_pages() => commit.end_journal(mode, place),
             under_way => *under_way = None,
         }

@@ -33,6 +33,8 @@ pub struct LastInLog {
     pub is_checkpointed: bool,
     /// How many commits it is as far as its own calls tell.
     how_many: HowMany,
+    /// It had its lock to the end, and its mark or its sync.
+    is_locked_to_the_end: bool,
 }
 
 impl LastInLog {
@@ -58,13 +60,26 @@ impl LastInLog {
         };
         let begin = commit.frames.first().or_else(|| commit.log_bytes.first())?;
         let (end, description) = (commit.log_bytes.end()?, commit.description);
-        let is_checkpointed = commit.is_checkpointed;
-        Some(Self { commit: place, begin, end, description, pages_before, is_checkpointed, how_many })
+        Some(Self {
+            commit: place,
+            begin,
+            end,
+            description,
+            pages_before,
+            is_checkpointed: commit.is_checkpointed,
+            how_many,
+            is_locked_to_the_end: commit.is_locked && how_many == HowMany::ONE,
+        })
     }
 
     /// Whether the next transaction, whose first frame is at `first`, says that this was none.
     pub fn is_withdrawn_by(&self, first: u64) -> bool {
         self.begin == first
+    }
+
+    /// How many commits it may be all the same: another log may have its place, or another index, which a connection found under a name.
+    pub fn may_be_withdrawn_wrongly(&self) -> u64 {
+        u64::from(self.is_locked_to_the_end)
     }
 
     /// Whether a write from the log's begin to `end`, of this description, writes it over itself: a log is not begun anew before its

@@ -157,6 +157,11 @@ impl DatabaseFiles {
         self.successors.losers(place)
     }
 
+    /// Whether the open at a place finds another file of this name than the ones before, and nobody has those open.
+    pub fn begins_anew(&self, place: usize) -> bool {
+        self.successors.begins_anew(place)
+    }
+
     /// Adds a database that gets the name of the first one.
     pub fn add_successor(&mut self, first: usize) -> usize {
         let path = self.databases[first].path.clone();

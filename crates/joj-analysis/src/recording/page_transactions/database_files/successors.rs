@@ -8,14 +8,15 @@
 //!
 //! A connection goes on with the file that it has open, whatever happens to its name. Only a path leads to what has the name now. SQLite names a
 //! journal, a log or an index by a path, too. Such a call is about the database that its thread used last of those with that name: SQLite locks,
-//! writes or syncs it right before.
+//! writes or syncs it right before. A file that is renamed while it is open is the same database under its new name.
 //!
-//! Where nobody has the file open any more, nothing needs to be told apart, and the same state goes on.
+//! Where nobody has the file open any more, the next one takes its place, and its state begins anew.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::RENAME_EXCHANGE;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
 use crate::trace::texts::Texts;
 
@@ -26,6 +27,8 @@ pub struct Successors {
     by_call: HashMap<usize, usize>,
     /// By the place of an unlink or a rename the databases that lose their name.
     losers: HashMap<usize, Vec<usize>>,
+    /// Places of opens of a file that took the place of one that nobody has open.
+    anew: HashSet<usize>,
 }
 
 impl Successors {
@@ -39,11 +42,14 @@ impl Successors {
         self.losers.get(&place).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether the open at a place finds another file than the ones before, and none of those is open.
+    pub fn begins_anew(&self, place: usize) -> bool {
+        self.anew.contains(&place)
+    }
+
     /// Looks at all calls. Gives descriptions of successors their database.
     pub fn find(files: &mut DatabaseFiles, recording: &Recording) -> Self {
-        let names = (0..files.databases.len()).map(Name::of).collect();
-        let first_of = (0..files.databases.len()).collect();
-        let mut look = Look { names, first_of, ..Look::default() };
+        let mut look = Look::of(files);
         let mut found = Self::default();
         for (place, call) in recording.calls.iter().enumerate() {
             if call.result >= 0 && matches!(call.kind, CallKind::Unlink | CallKind::Rename) {
@@ -53,7 +59,9 @@ impl Successors {
                 }
             }
             if let Some((role, database)) = files.of_description(call.description) {
-                look.takes_description(files, call, role, database);
+                if look.takes_description(files, call, role, database) {
+                    found.anew.insert(place);
+                }
             } else if let Some((role, first)) = files.of_path(call.path) {
                 let database = look.of_path(call.thread, role, first);
                 if database != first {
@@ -74,16 +82,12 @@ struct Name {
     is_free: bool,
 }
 
-impl Name {
-    fn of(database: usize) -> Self {
-        Self { holder: database, is_free: false }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Look {
     /// By the first database of each.
     names: Vec<Name>,
+    /// The first database of each.
+    numbers: HashMap<String, usize>,
     /// Of each database the first one of its name.
     first_of: Vec<usize>,
     /// Of each database its descriptions that are open.
@@ -93,43 +97,66 @@ struct Look {
 }
 
 impl Look {
+    fn of(files: &DatabaseFiles) -> Self {
+        let first_of: Vec<usize> = (0..files.databases.len()).collect();
+        let names = first_of.iter().map(|first| Name { holder: *first, is_free: false }).collect();
+        let numbers = files.databases.iter().map(|found| found.path.clone()).zip(0..).collect();
+        Self { names, numbers, first_of, ..Self::default() }
+    }
+
     /// The databases that an unlink or a rename takes the name away from: its own, what it replaces, and those in a directory that moves.
     fn lose_names(&mut self, files: &DatabaseFiles, texts: &Texts, call: &RecordedCall) -> Vec<usize> {
-        let unlinked = files.of_path(call.path).filter(|_| call.kind == CallKind::Unlink);
-        let renamed = [call.path, call.second_path].map(|path| texts.get(path));
-        let renamed = renamed.into_iter().filter(|path| call.kind == CallKind::Rename && !path.is_empty());
-        let renamed: Vec<&str> = renamed.collect();
-        let is_in = |path: &str, renamed: &&str| {
-            let rest = path.strip_prefix(*renamed);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let mut losers = Vec::new();
-        for (first, name) in self.names.iter_mut().enumerate() {
-            let is_lost = unlinked == Some((FileRole::Database, first))
-                || renamed.iter().any(|renamed| is_in(&files.databases[first].path, renamed));
-            if is_lost && !std::mem::replace(&mut name.is_free, true) {
-                losers.push(name.holder);
+        if call.kind == CallKind::Unlink {
+            let unlinked = files.of_path(call.path).filter(|(role, _)| *role == FileRole::Database);
+            return unlinked.and_then(|(_, first)| self.free(first)).into_iter().collect();
+        }
+        let [from, to] = [call.path, call.second_path].map(|path| texts.get(path));
+        let is_exchange = call.flags & RENAME_EXCHANGE != 0;
+        let (mut losers, mut moves) = (Vec::new(), Vec::new());
+        for name in 0..self.names.len() {
+            for (old, new, is_kept) in [(from, to, true), (to, from, is_exchange)] {
+                let Some(rest) = below(&files.databases[name].path, old) else { continue };
+                let open = self.is_in_use(name).then_some(self.names[name].holder);
+                let Some(loser) = self.free(name) else { continue };
+                losers.push(loser);
+                let next = self.numbers.get(&format!("{new}{rest}")).filter(|_| is_kept);
+                moves.extend(open.zip(next.copied()));
             }
+        }
+        for (holder, name) in moves {
+            self.names[name] = Name { holder, is_free: false };
         }
         losers
     }
 
+    /// Takes a name away from the database that has it.
+    fn free(&mut self, name: usize) -> Option<usize> {
+        let name = &mut self.names[name];
+        (!std::mem::replace(&mut name.is_free, true)).then_some(name.holder)
+    }
+
+    /// Whether the database that has a name is open.
+    fn is_in_use(&self, name: usize) -> bool {
+        self.open.get(&self.names[name].holder).is_some_and(|open| !open.is_empty())
+    }
+
+    /// A call on one of the files. True where it opens a file that takes the place of one that nobody has open.
     fn takes_description(
         &mut self,
         files: &mut DatabaseFiles,
         call: &RecordedCall,
         role: FileRole,
         database: usize,
-    ) {
+    ) -> bool {
         if role == FileRole::Directory {
-            return;
+            return false;
         }
         let (number, first) = (call.description, self.first_of[database]);
-        let mut database = database;
+        let (mut database, mut is_anew) = (database, false);
         if call.kind == CallKind::Open {
-            database = match role {
+            (database, is_anew) = match role {
                 FileRole::Database => self.opens(files, first),
-                _ => self.of_path(call.thread, role, first),
+                _ => (self.of_path(call.thread, role, first), false),
             };
             files.give(number, role, database);
         }
@@ -146,17 +173,18 @@ impl Look {
             }
         }
         self.used.insert((call.thread, first), database);
+        is_anew
     }
 
-    /// A database of this name is opened.
-    fn opens(&mut self, files: &mut DatabaseFiles, first: usize) -> usize {
-        let name = &mut self.names[first];
-        let is_in_use = self.open.get(&name.holder).is_some_and(|open| !open.is_empty());
-        if std::mem::take(&mut name.is_free) && is_in_use {
-            name.holder = files.add_successor(first);
+    /// A database of this name is opened: which one it is, and whether that begins anew.
+    fn opens(&mut self, files: &mut DatabaseFiles, first: usize) -> (usize, bool) {
+        let is_in_use = self.is_in_use(first);
+        let is_other = std::mem::take(&mut self.names[first].is_free);
+        if is_other && is_in_use {
+            self.names[first].holder = files.add_successor(first);
             self.first_of.push(first);
         }
-        name.holder
+        (self.names[first].holder, is_other && !is_in_use)
     }
 
     /// The database that a thread means by a path.
@@ -164,4 +192,10 @@ impl Look {
         let used = self.used.get(&(thread, first)).filter(|_| role != FileRole::Database);
         used.copied().unwrap_or(self.names[first].holder)
     }
+}
+
+/// What of a path lies below another one: nothing where they are the same, `None` where it does not.
+fn below<'a>(path: &'a str, above: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(above).filter(|_| !above.is_empty())?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }

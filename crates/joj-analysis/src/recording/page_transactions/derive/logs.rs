@@ -46,7 +46,10 @@ impl Deriver<'_> {
     fn next_in_log(&mut self, first: u64, database: usize) {
         let Some(last) = self.databases[database].last_in_log.take() else { return };
         match last.is_withdrawn_by(first) {
-            true => self.withdraw(&last, database),
+            true => {
+                self.not_told.ends += last.may_be_withdrawn_wrongly();
+                self.withdraw(&last, database);
+            }
             false => self.not_told.take(last.with_next()),
         }
     }

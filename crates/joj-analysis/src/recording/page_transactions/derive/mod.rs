@@ -101,6 +101,10 @@ impl Deriver<'_> {
         }
         let found = self.files.of_call(place, call);
         let Some((role, database)) = found else { return self.is_outside(call) };
+        if self.files.begins_anew(place) {
+            self.log_gone(database);
+            self.databases[database].begins_anew();
+        }
         if call.result < 0 && call.kind != CallKind::FirstPage {
             return self.databases[database].failed(call, role);
         }
@@ -364,6 +368,7 @@ impl Deriver<'_> {
             !(commit.is_over || (begins && was_written) || (commit.is_synced && !zeroes))
         });
         commit.wrote(call);
+        commit.journal = Some(call.description);
         commit.bounds.opened.get_or_insert(at);
         if zeroes {
             self.databases[database].journal_ended(RecordedMode::Persist, (at, outside));
@@ -392,7 +397,10 @@ impl Deriver<'_> {
         };
         let under_way = self.databases[database].under_way.as_mut();
         let Some(commit) = under_way.filter(|commit| commit.is_of(call)) else { return };
+        commit.journal.take_if(|journal| call.kind == CallKind::Close && *journal == call.description);
         match end {
+            // SQLite closes its journal before it unlinks it (pager.c, pager_end_transaction): something else did.
+            Some(RecordedMode::Delete) if commit.journal.is_some() => {}
             Some(mode) if commit.journal_extent.is_some() => {
                 commit.reach(call);
                 self.databases[database].journal_ended(mode, (at, outside));

@@ -65,7 +65,23 @@ impl Made {
         self.push(CallKind::Open, description, |call| (call.path, call.flags) = (path, O_RDWR | O_CREAT))
     }
 
+    /// SQLite closes a journal before it unlinks it.
     fn unlink(&mut self, path: &str) -> &mut Self {
+        let kept = self.recording.texts.keep(path);
+        let last =
+            self.recording.calls.iter().rposition(|call| call.kind == CallKind::Open && call.path == kept);
+        let calls = &self.recording.calls[last.unwrap_or(0)..];
+        let description = calls.first().map_or(0, |opened| opened.description);
+        let is_closed =
+            calls.iter().any(|call| call.kind == CallKind::Close && call.description == description);
+        if last.is_some() && path.ends_with("-journal") && !is_closed {
+            self.close(description);
+        }
+        self.unlink_alone(path)
+    }
+
+    /// Another program unlinks it.
+    fn unlink_alone(&mut self, path: &str) -> &mut Self {
         let path = self.recording.texts.keep(path);
         self.push(CallKind::Unlink, 0, |call| call.path = path)
     }

@@ -26,6 +26,11 @@ impl Made {
         self.push(CallKind::Rename, 0, |call| (call.path, call.second_path) = (from, to))
     }
 
+    fn fails_to_unlink(&mut self, path: &str) -> &mut Self {
+        let path = self.recording.texts.keep(path);
+        self.push(CallKind::Unlink, 0, |call| (call.path, call.result) = (path, -2))
+    }
+
     /// A write or sync that fails.
     fn fails(&mut self, kind: CallKind, description: u32) -> &mut Self {
         self.push(kind, description, |call| (call.offset, call.bytes, call.result) = (56, PAGE, -5))
@@ -91,10 +96,12 @@ impl Made {
     /// `/d/a.db` loses its name, and so do its log and its journal, if it has them.
     fn loses_name(&mut self, how: &str, others: &[&str]) -> &mut Self {
         match how {
-            "unlink" => others.iter().fold(self.unlink("/d/a.db"), |made, other| made.unlink(other)),
+            "unlink" => others.iter().fold(self.unlink("/d/a.db"), |made, other| made.unlink_alone(other)),
             "rename" => others.iter().fold(self.rename("/d/a.db"), |made, other| made.rename(other)),
             "directory" => self.rename("/d"),
-            "log first" => others.iter().rev().fold(self, |made, other| made.unlink(other)).unlink("/d/a.db"),
+            "log first" => {
+                others.iter().rev().fold(self, |made, other| made.unlink_alone(other)).unlink("/d/a.db")
+            }
             _ => {
                 let (from, to) =
                     (self.recording.texts.keep("/d/new.db"), self.recording.texts.keep("/d/a.db"));
@@ -130,6 +137,15 @@ fn files_that_have_no_name_any_more_are_told_from_those_that_have_it_now() {
         assert_eq!(told(&made), (6, vec![]), "{how}");
         assert_eq!(made.derived().databases.len(), 2, "{how}");
     }
+}
+
+/// A log alone was moved, and its index stayed: two logs have frames at one place, and the lock of each was given back behind its mark.
+#[test]
+fn a_whole_commit_whose_place_another_one_takes_is_told() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").commit_of_one_frame(2, 3, 0);
+    made.open(12, "/d/a.db-wal").open(13, "/d/a.db-shm").commit_of_one_frame(12, 13, 0);
+    assert_eq!(told(&made), (1, vec!["1".to_owned()]));
 }
 
 /// What the old connection copies from its log is no commit of the new database, which has a rollback journal.
@@ -171,7 +187,7 @@ fn a_connection_with_a_rollback_journal_goes_on_beside_the_next_database() {
     }
 }
 
-/// The journal is unlinked by something else in a transaction; COMMIT, which cannot unlink it, fails.
+/// The journal is unlinked by something else in a transaction; COMMIT, which cannot unlink or cut it, fails.
 #[test]
 fn a_commit_whose_journal_cannot_be_ended_is_none() {
     for (spilled, kind, expected) in [
@@ -187,21 +203,27 @@ fn a_commit_whose_journal_cannot_be_ended_is_none() {
             made.pages(1, &[3, 4]);
         }
         if kind == CallKind::Unlink {
-            made.unlink("/d/a.db-journal");
+            made.unlink_alone("/d/a.db-journal");
         }
         made.pages(1, &[1, 5]).sync(1);
-        if kind == CallKind::Fstat {
-            made.unlink("/d/a.db-journal");
-        }
-        let journal = made.recording.texts.keep("/d/a.db-journal");
-        made.push(kind, 2, |call| {
-            (call.path, call.description, call.result) =
-                (journal, if kind == CallKind::Unlink { 0 } else { 2 }, -2)
-        });
+        match kind {
+            CallKind::Unlink => made.close(2).fails_to_unlink("/d/a.db-journal"),
+            CallKind::Fstat => made.fails(kind, 2).unlink("/d/a.db-journal"),
+            _ => made.fails(kind, 2),
+        };
         made.lock(1, RESERVED, 1, 2);
         let expected = (expected.0, expected.1.into_iter().map(str::to_owned).collect());
         assert_eq!(told(&made), expected, "{spilled} {kind:?}");
     }
+}
+
+/// The same in exclusive locking mode, where SQLite overwrites the header of the journal that it has open.
+#[test]
+fn a_journal_that_another_program_unlinks_has_not_ended_its_commit() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-journal").journal(2, 2).pages(1, &[3, 4]).unlink_alone("/d/a.db-journal");
+    made.pages(1, &[1, 5]).sync(1).write(2, 0, 28);
+    assert_eq!(told(&made), (1, vec![]));
 }
 
 /// In exclusive locking mode the journal stays, and is unlinked at the close: that another one unlinked it is no commit's failure.
@@ -209,8 +231,7 @@ fn a_commit_whose_journal_cannot_be_ended_is_none() {
 fn a_journal_that_is_gone_at_the_close_has_ended_its_commits() {
     let mut made = Made::new();
     made.open(2, "/d/a.db-journal").journal(2, 1).pages(1, &[1]).sync(1).write(2, 0, 28);
-    let journal = made.recording.texts.keep("/d/a.db-journal");
-    made.push(CallKind::Unlink, 0, |call| (call.path, call.result) = (journal, -2)).close(1);
+    made.fails_to_unlink("/d/a.db-journal").close(1);
     assert_eq!(told(&made), (1, vec![]));
 }
 

@@ -28,8 +28,8 @@ const FIRST_PAGE_BYTES: u64 = 100;
 /// What is known beside the calls.
 #[derive(Debug, Default)]
 pub struct Looker {
-    /// Bytes of a page, by the path of a SQLite log.
-    logs: HashMap<PathBuf, Option<u32>>,
+    /// Bytes of a page, by the device and inode of a SQLite log.
+    logs: HashMap<(u64, u64), Option<u32>>,
     /// Writes to such logs whose frames' heads are in other places.
     pub frames_unseen: u64,
 }
@@ -123,17 +123,14 @@ impl Looker {
         if !call.called.writes() {
             return;
         }
-        let number = descriptor_number(call.arguments[0]);
-        let Ok(path) = fs::read_link(descriptor_path(thread, number)) else { return };
-        if !path.as_os_str().as_bytes().ends_with(b"-wal") {
-            return;
-        }
+        let written = descriptor_path(thread, descriptor_number(call.arguments[0]));
+        let Some(file) = log_of(&written) else { return };
         let Some(begin) = offset(thread, call, moved) else { return };
         if begin == 0 && moved >= LOG_HEADER_BYTES {
-            self.logs.insert(path.clone(), log);
+            self.logs.insert(file, log);
         }
-        let known = self.logs.entry(path);
-        let page_bytes = *known.or_insert_with(|| held::page_bytes_of_log(&descriptor_path(thread, number)));
+        let known = self.logs.entry(file);
+        let page_bytes = *known.or_insert_with(|| held::page_bytes_of_log(&written));
         let Some(page_bytes) = page_bytes else {
             // Another layout; but zeros are room for frames.
             self.frames_unseen += u64::from(begin >= LOG_HEADER_BYTES && head[..8] != [0; 8]);
@@ -152,6 +149,15 @@ impl Looker {
             }
         }
     }
+}
+
+/// Device and inode of an open file that is called as a log is, or was before it was removed.
+fn log_of(descriptor: &Path) -> Option<(u64, u64)> {
+    let path = fs::read_link(descriptor).ok()?;
+    let path = path.as_os_str().as_bytes();
+    let name = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    let open = fs::metadata(descriptor).ok().filter(|_| name.ends_with(b"-wal"))?;
+    Some((open.dev(), open.ino()))
 }
 
 /// Where in the file the bytes began that a call moved.
