@@ -1,8 +1,10 @@
 """The tables of whole traces, on an engine."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import ibis
@@ -18,6 +20,20 @@ from joj.rows import Row, rows_of
 TRACE_COLUMNS = ("trace_id", "device", "device_id", "kernel", "sqlite_build")
 #: Other columns of commits that may be grouped by.
 COMMIT_COLUMNS = ("application", "filesystem", "file_path", "journal_mode", "sync_mode", "kind")
+#: What questions look at.
+ASKED = {
+    "commits": (
+        *TRACE_COLUMNS,
+        *COMMIT_COLUMNS,
+        *("sqlite_work", "written_bytes", "journal_of_journal_bytes", "flushes", "fsyncs", "duration_ns"),
+    ),
+    "runs": (
+        *TRACE_COLUMNS,
+        *("sqlite_work", "operation", "issued_ns", "completed_ns", "byte_length", "file_path", "file_type"),
+    ),
+}
+#: A table whose files have fewer rows, on average, is read once. With 4,700 a report takes as long either way.
+SMALL_FILE_ROWS = 5_000
 #: In front of a label's name while it is a column beside those of the tables: none of these begins so.
 LABEL_PREFIX = "label_"
 #: What only a commit knows, of a run that belongs to none.
@@ -28,12 +44,23 @@ NO_COMMIT = "(no commit)"
 class Fleet:
     """Two tables, and what is known of their traces."""
 
-    #: A row for each commit, checkpoint and recovery (docs/trace_tables.md).
+    #: A row for each commit, checkpoint and recovery (docs/trace_tables.md), read from the files whenever it is asked.
     commits: Table
     #: A row for each run of each request.
     runs: Table
     inventory: Inventory
     engine: Engine
+
+    @cached_property
+    def asked(self) -> dict[str, Table]:
+        """The columns of both tables that questions look at. The engine reads small files once, and keeps these of their rows."""
+        with _what_stops(self.engine, self.inventory):
+            return {name: self._kept(name, table) for name, table in (("commits", self.commits), ("runs", self.runs))}
+
+    def _kept(self, name: str, table: Table) -> Table:
+        asked = table.select(*ASKED[name])
+        is_small = self.inventory.rows(name) < SMALL_FILE_ROWS * len(self.inventory.traces)
+        return self.engine.gather(f"kept_{name}", asked) if is_small else asked
 
     def labels(self) -> list[str]:
         """Keys of labels that a trace has."""
@@ -67,17 +94,17 @@ class Fleet:
         return keys
 
     def commits_by(self, keys: Sequence[str]) -> Table:
-        """Commits, with a column for each key: `column_of` says which."""
-        return self._labelled(self.commits, self.check_keys(keys))
+        """What is asked of commits, with a column for each key: `column_of` says which."""
+        return self._labelled(self.asked["commits"], self.check_keys(keys))
 
     def runs_by(self, keys: Sequence[str]) -> Table:
-        """Runs, with a column for each key. What only a commit knows comes from the commit that a run belongs to."""
+        """What is asked of runs, with a column for each key. What only a commit knows comes from the commit that a run belongs to."""
         keys = self.check_keys(keys)
-        runs = self._labelled(self.runs, keys)
+        runs = self._labelled(self.asked["runs"], keys)
         of_commit = [key for key in keys if key in COMMIT_COLUMNS]
         if not of_commit:
             return runs
-        commits = self.commits.select("trace_id", "sqlite_work", *of_commit)
+        commits = self.asked["commits"].select("trace_id", "sqlite_work", *of_commit)
         runs = runs.drop(*(key for key in of_commit if key in runs.columns))
         joined = runs.left_join(commits, ["trace_id", "sqlite_work"])
         return joined.mutate(**{key: joined[key].fill_null(NO_COMMIT) for key in of_commit})
@@ -93,23 +120,12 @@ class Fleet:
 
     def rows(self, table: Table) -> list[Row]:
         """What an Ibis table of this fleet says."""
-        try:
+        with _what_stops(self.engine, self.inventory):
             return rows_of(table)
-        except self.engine.errors as error:
-            raise JojError(self._why(error)) from error
-
-    def _why(self, error: Exception) -> str:
-        """Why an engine stopped: a file was changed since it was checked, or not all of its bytes were."""
-        for path in (path for table in TABLES for path in self.inventory.paths(table)):
-            reason = why_not_whole(path, is_full=True)
-            if isinstance(reason, str):
-                return f"{self.engine.name} stopped at {path}: {reason}; `--check full` leaves it out"
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        return f"{self.engine.name} stopped: {told[0]}"
 
     def check_rows(self) -> None:
         """Raises where the engine does not read the rows that were checked."""
-        for name, table in (("commits", self.commits), ("runs", self.runs)):
+        for name, table in self.asked.items():
             expected = self.inventory.rows(name)
             found = self.rows(table.aggregate(rows=table.count()))[0]["rows"]
             if found != expected:
@@ -121,6 +137,20 @@ class Fleet:
                     f"{self.engine.name} reads {found} rows of {name}, and the files have {expected}: "
                     f"{place} was changed meanwhile, or its path is read as another one; export or rename it"
                 )
+
+
+@contextmanager
+def _what_stops(engine: Engine, inventory: Inventory) -> Iterator[None]:
+    """Where the engine stops, says why: a file was changed since it was checked, or not all of its bytes were."""
+    try:
+        yield
+    except engine.errors as error:
+        for path in (path for table in TABLES for path in inventory.paths(table)):
+            reason = why_not_whole(path, is_full=True)
+            if isinstance(reason, str):
+                raise JojError(f"{engine.name} stopped at {path}: {reason}; `--check full` leaves it out") from error
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise JojError(f"{engine.name} stopped: {told[0]}") from error
 
 
 def _is_label(key: str) -> bool:
@@ -156,11 +186,8 @@ def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str =
         told = "".join(f"\n{problem.path}: {problem.reason}" for problem in inventory.problems[:5])
         raise JojError(f"{directory} has no whole trace; `joj trace --export parquet=DIR` writes one{told}")
     computes = connect(engine, **options)
-    try:
+    with _what_stops(computes, inventory):
         commits, runs = (computes.read(table, inventory.paths(table)) for table in TABLES)
-    except computes.errors as error:
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(f"{engine} cannot read the files: {told[0]}") from error
     fleet = Fleet(commits=commits, runs=runs, inventory=inventory, engine=computes)
     fleet.check_rows()
     return fleet

@@ -117,7 +117,7 @@ def modes(fleet: Fleet, by: Sequence[str] = ()) -> Table:
 
 def applications(fleet: Fleet, most: int = 20) -> Table:
     """The applications whose commits write most."""
-    commits = _commits(fleet.commits)
+    commits = _commits(fleet.commits_by([]))
     return (
         commits.group_by("application")
         .agg(
@@ -134,7 +134,8 @@ def applications(fleet: Fleet, most: int = 20) -> Table:
 
 def files(fleet: Fleet, most: int = 20) -> Table:
     """The files into which most is written."""
-    runs = fleet.runs.filter((fleet.runs.operation == "write") & (fleet.runs.file_path != ""))
+    runs = fleet.runs_by([])
+    runs = runs.filter((runs.operation == "write") & (runs.file_path != ""))
     return (
         runs.group_by(["file_path", "file_type"])
         .agg(written_bytes=_sum(runs.byte_length), runs=runs.count(), traces=runs.trace_id.nunique())
@@ -149,7 +150,8 @@ def wal_instead(fleet: Fleet) -> Table:
 
     An estimate: the transactions of WAL databases may be larger or smaller. NULL where a model has no WAL commit.
     """
-    rows = fleet.commits.filter(fleet.commits.kind.isin(["commit", "checkpoint"]))
+    rows = fleet.commits_by([])
+    rows = rows.filter(rows.kind.isin(["commit", "checkpoint"]))
     is_log = rows.journal_mode == "wal"
     is_commit = rows.kind == "commit"
     sums = rows.group_by("device").agg(

@@ -76,11 +76,19 @@ class Command(FleetTest):
 
     def test_a_page_that_does_not_fit_is_gone(self) -> None:
         place, page = self.copy(1), self.folder() / "page.html"
-        # 1,024 bytes are less than the page has.
-        line = f"ulimit -f 1; trap '' XFSZ; exec {sys.executable} -m joj fleet report {place} --html {page}"
+        # 1,024 bytes are less than the page has, and than DuckDB's file of kept rows would have.
+        program = "import sys, joj.fleet, joj.__main__; joj.fleet.SMALL_FILE_ROWS = 0; sys.exit(joj.__main__.main())"
+        line = f"ulimit -f 1; trap '' XFSZ; exec {sys.executable} -c '{program}' fleet report {place} --html {page}"
         ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
         self.assertEqual((ended.returncode, page.exists()), (1, False), ended.stderr)
         self.assertIn(f"cannot write {page}: File too large", ended.stderr)
+
+    def test_kept_rows_are_gone_afterwards(self) -> None:
+        place, kept = self.copy(1), self.folder() / "it's"
+        self.assertIn(f"cannot make a folder in {kept}: No such file", process(place, TMPDIR=str(kept)).stderr)
+        kept.mkdir()
+        ended = process(place, TMPDIR=str(kept))
+        self.assertEqual((ended.returncode, ended.stderr, list(kept.iterdir())), (0, "", []))
 
     def test_ctrl_c_is_no_traceback(self) -> None:
         with unittest.mock.patch("joj.command.report.run", side_effect=KeyboardInterrupt):

@@ -1,9 +1,13 @@
 """A file that is not whole is named, skipped and counted: whatever byte was changed, and whatever is missing."""
 
+import contextlib
 import json
 import os
+import pathlib
 import random
 import shutil
+from collections.abc import Callable, Iterator
+from unittest import mock
 
 import pyarrow
 import pyarrow.parquet
@@ -11,10 +15,43 @@ import table_files
 from fleets import FleetTest, answers, command, load, names, planted
 
 
-def inventory(place):
+def inventory(place, check: str = "full"):
     from joj.files import take_inventory
 
-    return take_inventory(place)
+    return take_inventory(place, check)
+
+
+#: The engine keeps the rows of files with fewer: as it is, and of none.
+SMALL_FILE_ROWS = (5_000, 0)
+
+
+def first(place: pathlib.Path) -> pathlib.Path:
+    return sorted((place / "commits").iterdir())[0]
+
+
+def without_end(path: pathlib.Path) -> None:
+    whole = path.read_bytes()
+    end = end_of(whole)
+    path.write_bytes(whole[:end] + bytes(len(whole) - 8 - end) + whole[-8:])
+
+
+def without_rows(path: pathlib.Path) -> None:
+    """All but ten of them: a whole file of its own."""
+    rows, header = table_files.read(path)
+    table_files.write(path, rows.slice(0, 10), header)
+
+
+@contextlib.contextmanager
+def changed_after_the_check(place: pathlib.Path, small_file_rows: int, change: Callable[[pathlib.Path], None]) -> Iterator[None]:
+    """A fleet that is loaded meanwhile has its first file changed between the check and the engine."""
+
+    def check_and_change(*arguments: object):
+        found = inventory(*arguments)
+        change(first(place))
+        return found
+
+    with mock.patch("joj.fleet.take_inventory", check_and_change), mock.patch("joj.fleet.SMALL_FILE_ROWS", small_file_rows):
+        yield
 
 
 def end_of(data: bytes) -> int:
@@ -138,8 +175,6 @@ class Damage(FleetTest):
         self.assertEqual(found.left_out, 0)
 
     def test_a_folder_that_cannot_be_read_is_named(self) -> None:
-        from unittest import mock
-
         place = self.copy(1)
         locked = place / "locked"
         locked.mkdir()
@@ -171,30 +206,38 @@ class Damage(FleetTest):
     def test_what_changes_after_the_check_is_named(self) -> None:
         from joj import JojError, questions
 
-        place = self.copy(2)
-        fleet = load(place)
-        path = sorted((place / "commits").iterdir())[0]
-        whole = path.read_bytes()
-        end = end_of(whole)
-        path.write_bytes(whole[:end] + bytes(len(whole) - 8 - end) + whole[-8:])
-        with self.assertRaises(JojError) as raised:
-            fleet.rows(questions.per_commit(fleet))
-        self.assertIn(str(path), str(raised.exception))
+        for small_file_rows in SMALL_FILE_ROWS:
+            place = self.copy(2)
+            with changed_after_the_check(place, small_file_rows, without_end), self.assertRaises(JojError) as raised:
+                fleet = load(place)
+                fleet.rows(questions.per_commit(fleet))
+            self.assertIn(f"duckdb stopped at {first(place)}: ", str(raised.exception))
 
     def test_rows_that_the_engine_does_not_read_are_noticed(self) -> None:
         from joj import JojError
 
+        for small_file_rows in SMALL_FILE_ROWS:
+            place = self.copy(2)
+            expected = inventory(place).rows("commits")
+            left = expected - table_files.read(first(place))[0].num_rows + 10
+            with changed_after_the_check(place, small_file_rows, without_rows):
+                told = f"reads {left} rows of commits, and the files have {expected}.*{first(place).name}"
+                self.assertRaisesRegex(JojError, told, load, place)
+
+    def test_small_files_are_read_once(self) -> None:
+        from joj import JojError, questions
+
         place = self.copy(2)
         fleet = load(place)
-        path = sorted((place / "commits").iterdir())[0]
-        rows, header = table_files.read(path)
-        table_files.write(path, rows.slice(0, 10), header)
-        left = fleet.inventory.rows("commits") - rows.num_rows + 10
-        self.assertRaisesRegex(JojError, f"reads {left} rows of commits.*{path.name}", fleet.check_rows)
+        asked = [questions.per_commit(fleet), questions.flushes(fleet, ["journal_mode"]), questions.files(fleet)]
+        before = [fleet.rows(table) for table in asked]
+        without_rows(first(place))
+        next((place / "runs").iterdir()).unlink()
+        self.assertEqual([fleet.rows(table) for table in asked], before)
+        # What no question looks at is in the files alone.
+        self.assertRaisesRegex(JojError, "duckdb stopped at .*cannot be read", fleet.rows, fleet.runs.select("disk"))
 
     def test_a_fleet_is_loaded_with_the_rows_that_were_checked(self) -> None:
-        from unittest import mock
-
         from joj import JojError
         from joj.files import Inventory
 

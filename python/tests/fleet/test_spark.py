@@ -5,6 +5,7 @@ import os
 import shutil
 import unittest
 
+import table_files
 import test_results
 from fleets import BY, FleetTest, even, load, planted
 from test_answers import check_quantiles, check_sums
@@ -41,6 +42,19 @@ class Spark(FleetTest):
         one, other = self.spark(self.copy(1)), self.spark(self.copy(3))
         counts = [sum(row["commits"] for row in fleet.rows(questions.per_commit(fleet))) for fleet in (one, other, one)]
         self.assertEqual(counts, [200, 600, 200])
+
+    def test_a_fleet_that_changed_is_another_one(self) -> None:
+        from joj import questions
+
+        place = self.copy(1)
+        before = self.spark(place)
+        sums = [before.rows(questions.per_commit(before))[0]["written_bytes"]]
+        path = next((place / "commits").iterdir())
+        rows, _ = table_files.read(path)
+        table_files.change(path, {}, {"written_bytes": [1] * rows.num_rows})
+        after = self.spark(place)
+        sums += [fleet.rows(questions.per_commit(fleet))[0]["written_bytes"] for fleet in (before, after)]
+        self.assertEqual((sums[0] > 200, sums[1:]), (True, [sums[0], 200]))
 
     def test_results_are_the_same(self) -> None:
         import joj
