@@ -59,7 +59,7 @@ def compare(fleet: Fleet, key: str, before: str, after: str) -> list[Difference]
         raise JojError(f"{key} cannot be compared by pairs of one device; name a label such as app_version")
     if before == after:
         raise JojError(f"{key}={before} is named twice; name two versions")
-    rows = [row for row in figures(fleet, ["device", "device_id", key]) if row["keys"][1]]
+    rows = [row for row in figures(fleet, ["device", "device_id", key], METRICS) if row["keys"][1]]
     values = {str(row["keys"][2]) for row in rows}
     for value in (before, after):
         if value not in values:

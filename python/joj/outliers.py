@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -28,10 +28,10 @@ class Outlier:
     median: float
 
 
-def outliers(fleet: Fleet, metrics: Iterable[str] = ("flush_p50_ms", "kib_per_commit")) -> list[Outlier]:
+def outliers(fleet: Fleet, metrics: Sequence[str] = ("flush_p50_ms", "kib_per_commit")) -> list[Outlier]:
     """Devices far from the median of their model, the farthest first."""
     by_model: dict[str, list[Row]] = defaultdict(list)
-    for row in figures(fleet, ["device", "device_id"]):
+    for row in figures(fleet, ["device", "device_id"], metrics):
         by_model[row["device"]].append(row)
     found: list[tuple[float, Outlier]] = []
     for metric in metrics:
