@@ -44,6 +44,8 @@ pub struct DatabaseState {
     pub has_embedded_lock: bool,
     /// Commits in it that may be repeated frames.
     pub repeated: RepeatedFrames,
+    /// Journals of its commits have ends in the recording.
+    has_journal_ends: bool,
     /// Descriptions of the database that a commit synced.
     pub synced: HashSet<u32>,
     /// One that may be a commit's which was over before.
@@ -146,7 +148,9 @@ impl DatabaseState {
         commit.has_failed |= match (role, call.kind) {
             (FileRole::Log, kind) => kind.is_write() || kind.is_sync(),
             // In exclusive locking mode a journal that has ended is unlinked once more at the close.
-            (FileRole::Journal, CallKind::Unlink | CallKind::Ftruncate) => commit.journal_end.is_none(),
+            (FileRole::Journal, CallKind::Unlink | CallKind::Ftruncate) => {
+                commit.journal_extent.is_some() && commit.journal_end.is_none()
+            }
             _ => false,
         };
     }
@@ -212,7 +216,9 @@ impl DatabaseState {
     /// Whether a transaction that wrote something counts.
     pub fn counts(&self, commit: &CommitUnderWay, page_bytes: u64, not_told: &mut NotTold) -> bool {
         // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
-        let has_no_end = commit.is_locked && commit.journal_extent.is_some() && commit.journal_end.is_none();
+        // So it is where other journals' ends are.
+        let shows_ends = commit.is_locked || self.has_journal_ends;
+        let has_no_end = shows_ends && commit.journal_extent.is_some() && commit.journal_end.is_none();
         let has_failed = commit.has_failed && !commit.is_of_log();
         let is_redone = commit.is_redone && commit.has_no_journal();
         // Others take the lock for that: waldio's thread that fills a log ahead of need does not.
@@ -345,7 +351,10 @@ impl DatabaseState {
     /// A journal's end is its transaction's. One that has no pages then was rolled back.
     pub fn journal_ended(&mut self, mode: RecordedMode, place: (usize, usize)) {
         match &mut self.under_way {
-            Some(commit) if commit.has_pages() => commit.end_journal(mode, place),
+            Some(commit) if commit.has_pages() => {
+                self.has_journal_ends = true;
+                commit.end_journal(mode, place);
+            }
             under_way => *under_way = None,
         }
     }

@@ -55,7 +55,7 @@ pub struct CommitUnderWay {
     pub is_embedded: bool,
     /// One past the last byte of the journal that was written.
     pub journal_extent: Option<u64>,
-    /// The description that wrote it, while that is open.
+    /// The description that wrote it.
     pub journal: Option<u32>,
     pub journal_end: Option<RecordedMode>,
     /// A frame had a commit mark, or the journal came to its end: what is written next belongs to the next commit.

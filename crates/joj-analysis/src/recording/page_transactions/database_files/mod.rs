@@ -162,6 +162,11 @@ impl DatabaseFiles {
         self.successors.begins_anew(place)
     }
 
+    /// Whether the description of a journal has a call behind a place.
+    pub fn is_used_after(&self, place: usize, journal: u32) -> bool {
+        self.successors.is_used_after(place, journal)
+    }
+
     /// Adds a database that gets the name of the first one.
     pub fn add_successor(&mut self, first: usize) -> usize {
         let path = self.databases[first].path.clone();
@@ -212,16 +217,19 @@ impl DatabaseFiles {
         first_pages: &[RecordedCall],
     ) -> BTreeMap<&'a str, usize> {
         let texts = &recording.texts;
-        let opened: HashSet<&str> = descriptions
-            .values()
-            .filter(|description| !description.is_lost)
-            .map(|description| texts.get(description.path))
-            .collect();
-        let beside = recording.calls.iter().flat_map(|call| [call.path, call.second_path]);
-        let beside = beside.filter_map(|path| role_of(texts.get(path))).filter_map(|(role, base)| {
-            let tells = matches!(role, FileRole::Journal | FileRole::Log) && opened.contains(base);
-            tells.then_some(base)
-        });
+        let paths = recording.calls.iter().flat_map(|call| [call.path, call.second_path]);
+        let roles = paths.filter_map(|path| role_of(texts.get(path)));
+        let is_asked = |role: FileRole| matches!(role, FileRole::Journal | FileRole::Log);
+        let asked: HashSet<&str> = roles.filter(|(role, _)| is_asked(*role)).map(|(_, base)| base).collect();
+        let opened = descriptions.values().filter(|description| !description.is_lost);
+        let opened =
+            opened.map(|description| texts.get(description.path)).filter(|path| asked.contains(path));
+        let opened = opened.map(str::to_owned).collect();
+        let opened = successors::with_new_names(opened, &recording.calls, texts);
+        // What an application looks for beside a journal or a log makes no database of that.
+        let is_beside =
+            |name: &str| role_of(name).is_some_and(|(role, base)| is_asked(role) && opened.contains(base));
+        let beside = asked.iter().copied().filter(|base| opened.contains(*base) && !is_beside(base));
         let described = descriptions.values().filter_map(|description| match &description.name {
             Some(name) => Some(name.as_str()),
             None => description.is_a_database().then(|| texts.get(description.path)),

@@ -29,6 +29,8 @@ pub struct Successors {
     losers: HashMap<usize, Vec<usize>>,
     /// Places of opens of a file that took the place of one that nobody has open.
     anew: HashSet<usize>,
+    /// By the description of a journal the place of its last call.
+    last_calls: HashMap<u32, usize>,
 }
 
 impl Successors {
@@ -47,18 +49,26 @@ impl Successors {
         self.anew.contains(&place)
     }
 
+    /// Whether the description of a journal has a call behind a place.
+    pub fn is_used_after(&self, place: usize, journal: u32) -> bool {
+        self.last_calls.get(&journal).is_some_and(|last| *last > place)
+    }
+
     /// Looks at all calls. Gives descriptions of successors their database.
     pub fn find(files: &mut DatabaseFiles, recording: &Recording) -> Self {
         let mut look = Look::of(files);
         let mut found = Self::default();
         for (place, call) in recording.calls.iter().enumerate() {
-            if call.result >= 0 && matches!(call.kind, CallKind::Unlink | CallKind::Rename) {
+            if call.result >= 0 && matches!(call.kind, CallKind::Unlink | CallKind::Rename | CallKind::Link) {
                 let losers = look.lose_names(files, &recording.texts, call);
                 if !losers.is_empty() {
                     found.losers.insert(place, losers);
                 }
             }
             if let Some((role, database)) = files.of_description(call.description) {
+                if role == FileRole::Journal {
+                    found.last_calls.insert(call.description, place);
+                }
                 if look.takes_description(files, call, role, database) {
                     found.anew.insert(place);
                 }
@@ -104,21 +114,25 @@ impl Look {
         Self { names, numbers, first_of, ..Self::default() }
     }
 
-    /// The databases that an unlink or a rename takes the name away from: its own, what it replaces, and those in a directory that moves.
+    /// The databases that an unlink or a rename takes the name away from: its own, what it replaces, and those in a directory that moves. What is
+    /// open keeps its database under the name that a rename or a link gives it.
     fn lose_names(&mut self, files: &DatabaseFiles, texts: &Texts, call: &RecordedCall) -> Vec<usize> {
         if call.kind == CallKind::Unlink {
             let unlinked = files.of_path(call.path).filter(|(role, _)| *role == FileRole::Database);
             return unlinked.and_then(|(_, first)| self.free(first)).into_iter().collect();
         }
         let [from, to] = [call.path, call.second_path].map(|path| texts.get(path));
-        let is_exchange = call.flags & RENAME_EXCHANGE != 0;
+        let is_rename = call.kind == CallKind::Rename;
+        let is_exchange = is_rename && call.flags & RENAME_EXCHANGE != 0;
         let (mut losers, mut moves) = (Vec::new(), Vec::new());
         for name in 0..self.names.len() {
             for (old, new, is_kept) in [(from, to, true), (to, from, is_exchange)] {
                 let Some(rest) = below(&files.databases[name].path, old) else { continue };
+                if self.names[name].is_free {
+                    continue;
+                }
                 let open = self.is_in_use(name).then_some(self.names[name].holder);
-                let Some(loser) = self.free(name) else { continue };
-                losers.push(loser);
+                losers.extend(is_rename.then(|| self.free(name)).flatten());
                 let next = self.numbers.get(&format!("{new}{rest}")).filter(|_| is_kept);
                 moves.extend(open.zip(next.copied()));
             }
@@ -192,6 +206,20 @@ impl Look {
         let used = self.used.get(&(thread, first)).filter(|_| role != FileRole::Database);
         used.copied().unwrap_or(self.names[first].holder)
     }
+}
+
+/// Names of files, and those that they get by renames and links. SQLite opens a file again under its new name without a call: it takes a
+/// descriptor that it keeps for the sake of its locks (os_unix.c, findReusableFd).
+pub fn with_new_names(mut names: HashSet<String>, calls: &[RecordedCall], texts: &Texts) -> HashSet<String> {
+    let is_it =
+        |call: &&RecordedCall| call.result >= 0 && matches!(call.kind, CallKind::Rename | CallKind::Link);
+    for call in calls.iter().filter(is_it) {
+        let [from, to] = [call.path, call.second_path].map(|path| texts.get(path));
+        let new = |name: &String| below(name, from).map(|rest| format!("{to}{rest}"));
+        let new: Vec<String> = names.iter().filter_map(new).collect();
+        names.extend(new);
+    }
+    names
 }
 
 /// What of a path lies below another one: nothing where they are the same, `None` where it does not.

@@ -152,7 +152,7 @@ impl Deriver<'_> {
                 let page_bytes = self.page_bytes(database);
                 self.not_told.take(self.databases[database].log_closed(call, page_bytes));
             }
-            (FileRole::Journal, _) if offset.is_none() => self.journal(call, database),
+            (FileRole::Journal, _) if offset.is_none() => self.journal(place, call, database),
             _ => {}
         }
         if let Some(offset) = offset {
@@ -379,7 +379,7 @@ impl Deriver<'_> {
     }
 
     /// What is not a write: the journal is made, and comes to its end.
-    fn journal(&mut self, call: &RecordedCall, database: usize) {
+    fn journal(&mut self, place: usize, call: &RecordedCall, database: usize) {
         let (at, outside) = self.place(call.thread);
         let end = match call.kind {
             CallKind::Open if call.flags & O_CREAT != 0 => {
@@ -397,10 +397,10 @@ impl Deriver<'_> {
         };
         let under_way = self.databases[database].under_way.as_mut();
         let Some(commit) = under_way.filter(|commit| commit.is_of(call)) else { return };
-        commit.journal.take_if(|journal| call.kind == CallKind::Close && *journal == call.description);
+        let is_still_open = commit.journal.is_some_and(|journal| self.files.is_used_after(place, journal));
         match end {
             // SQLite closes its journal before it unlinks it (pager.c, pager_end_transaction): something else did.
-            Some(RecordedMode::Delete) if commit.journal.is_some() => {}
+            Some(RecordedMode::Delete) if is_still_open => {}
             Some(mode) if commit.journal_extent.is_some() => {
                 commit.reach(call);
                 self.databases[database].journal_ended(mode, (at, outside));

@@ -139,6 +139,40 @@ fn files_that_have_no_name_any_more_are_told_from_those_that_have_it_now() {
     }
 }
 
+/// SQLite takes the descriptor that it has for the file under its new name: no call opens that.
+#[test]
+fn a_log_of_a_new_name_belongs_to_the_database_that_was_renamed() {
+    for kind in [CallKind::Rename, CallKind::Link] {
+        let mut made = Made::new();
+        made.lock(1, RESERVED - 1, 1, 0).open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+        made.commit_of_one_frame(2, 3, 0);
+        let (from, to) = (made.recording.texts.keep("/d"), made.recording.texts.keep("/e"));
+        made.push(kind, 0, |call| (call.path, call.second_path) = (from, to));
+        made.open(12, "/e/a.db-wal").commit_of_one_frame(12, 3, 1).commit_of_one_frame(2, 3, 2);
+        assert_eq!((told(&made), made.derived().databases.len()), ((3, vec![]), 1), "{kind:?}");
+    }
+}
+
+/// A backup that asks for the log of each file.
+#[test]
+fn what_is_asked_for_beside_a_log_makes_no_database_of_that() {
+    let mut made = Made::new();
+    made.lock(1, RESERVED - 1, 1, 0).open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+    let path = made.recording.texts.keep("/d/a.db-wal-wal");
+    made.push(CallKind::Stat, 0, |call| (call.path, call.result) = (path, -2));
+    made.commit_of_one_frame(2, 3, 0);
+    assert_eq!(told(&made), (1, vec![]));
+}
+
+/// In exclusive locking mode, killed within a transaction that has spilled: no lock tells it, but the commits before have ends.
+#[test]
+fn a_journal_without_an_end_is_no_commit_where_others_have_one() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-journal").journal(2, 1).pages(1, &[1]).sync(1).write(2, 0, 28);
+    made.journal(2, 2).sync(2).pages(1, &[2, 3]);
+    assert_eq!(told(&made), (1, vec!["1".to_owned()]));
+}
+
 /// A log alone was moved, and its index stayed: two logs have frames at one place, and the lock of each was given back behind its mark.
 #[test]
 fn a_whole_commit_whose_place_another_one_takes_is_told() {
@@ -197,7 +231,7 @@ fn a_commit_whose_journal_cannot_be_ended_is_none() {
         (true, CallKind::Fstat, (2, vec![])),
     ] {
         let mut made = Made::new();
-        made.locked_commit(1, 2, "/d/a.db");
+        made.locked_commit(1, 9, "/d/a.db");
         made.lock(1, RESERVED, 1, 1).open(2, "/d/a.db-journal").journal(2, 2);
         if spilled {
             made.pages(1, &[3, 4]);
@@ -223,6 +257,14 @@ fn a_journal_that_another_program_unlinks_has_not_ended_its_commit() {
     let mut made = Made::new();
     made.open(2, "/d/a.db-journal").journal(2, 2).pages(1, &[3, 4]).unlink_alone("/d/a.db-journal");
     made.pages(1, &[1, 5]).sync(1).write(2, 0, 28);
+    assert_eq!(told(&made), (1, vec![]));
+}
+
+/// A script of MobiGen's has such calls behind commits without a journal.
+#[test]
+fn what_no_journal_is_unlinked_for_is_no_failure() {
+    let mut made = Made::new();
+    made.pages(1, &[1]).sync(1).fails_to_unlink("/d/a.db-journal").close(1);
     assert_eq!(told(&made), (1, vec![]));
 }
 
