@@ -141,6 +141,7 @@ fn crash_part(number: u32, count: u32) -> ProgramCrashPart {
         version: PROGRAM_CRASH_VERSION,
         command: vec!["./p".to_owned()],
         check: "./c".to_owned(),
+        host_words: Vec::new(),
         seed: 1,
         planted: None,
         machine: LabMachine::default(),

@@ -79,6 +79,30 @@ impl Checked {
     }
 }
 
+/// Where a word of the command line stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WordPlace {
+    /// In `--before`.
+    Before,
+    /// In `--check`.
+    Check,
+    /// Among the program's arguments.
+    Program,
+}
+
+/// A word of the command line that named a file of the directory where joj ran, and stands for that file.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct HostWord {
+    /// Where it stands.
+    #[serde(rename = "in")]
+    pub place: WordPlace,
+    /// As it was given.
+    pub word: String,
+    /// The whole path of the file.
+    pub file: String,
+}
+
 /// The program's run that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProgramRun {
@@ -206,6 +230,9 @@ pub struct ProgramCrashResult {
     pub command: Vec<String>,
     /// The check, as a shell gets it.
     pub check: String,
+    /// Words of the program, of `--check` and of `--before` that were taken for files of this machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_words: Vec<HostWord>,
     /// What chose the states.
     pub seed: u64,
     /// The bug that was planted, if any.

@@ -125,6 +125,7 @@ impl Part for ProgramCrashPart {
         let (own, its) = (&self.result, &other.result);
         differs("program", &own.command, &its.command)
             .or_else(|| differs("check", &own.check, &its.check))
+            .or_else(|| differs("list of this machine's files", &own.host_words, &its.host_words))
             .or_else(|| differs("seed", &own.seed, &its.seed))
             .or_else(|| differs("planted bug", &own.planted, &its.planted))
             .or_else(|| machine_differs(&own.machine, &its.machine))
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
     use crate::filesystem::Filesystem;
     use crate::lab::program_crash::{
-        Checked, Finding, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramRun,
+        Checked, Finding, HostWord, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramRun, WordPlace,
     };
     use crate::lab::result::LabMachine;
     use crate::lab::shards::merge::{Merged, merge};
@@ -258,6 +259,7 @@ mod tests {
             version: PROGRAM_CRASH_VERSION,
             command: vec!["./p".to_owned()],
             check: "./c".to_owned(),
+            host_words: Vec::new(),
             seed: 1,
             planted: None,
             machine: LabMachine::default(),
@@ -281,6 +283,10 @@ mod tests {
             plans: plans.iter().map(plan).chain([without]).collect(),
             result: run(plans, Shard::new(number, count).unwrap()),
         }
+    }
+
+    fn host_word() -> HostWord {
+        HostWord { place: WordPlace::Check, word: "c".to_owned(), file: "/c".to_owned() }
     }
 
     fn merged(parts: &[ProgramCrashPart]) -> Result<ProgramCrashResult, String> {
@@ -343,6 +349,7 @@ mod tests {
         assert!(filesystem.contains("it ran on f2fs on ram, not on ext4 on ram"), "{filesystem}");
         for change in [
             |part: &mut ProgramCrashPart| part.result.command.push("-v".to_owned()),
+            |part: &mut ProgramCrashPart| part.result.host_words.push(host_word()),
             |part: &mut ProgramCrashPart| part.result.seed = 2,
             |part: &mut ProgramCrashPart| part.result.planted = Some("a device that lies".to_owned()),
             |part: &mut ProgramCrashPart| "6.99".clone_into(&mut part.result.machine.kernel),

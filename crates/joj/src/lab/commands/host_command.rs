@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use joj_analysis::lab::program_crash::{HostWord, WordPlace};
+
 use crate::lab::job::guest_path;
 
 /// The command with its program's whole path, where it was given by a path. A link stays one: what a program is called tells some of
@@ -16,23 +18,37 @@ pub fn command(words: &[String]) -> Vec<String> {
     words
 }
 
-/// The whole path of a word that names a file of the directory at hand; a guest works in another one.
-pub fn whole_path(word: &str) -> Option<String> {
-    let path = Path::new(word);
-    let is_here = !path.is_absolute() && path.is_file();
-    let whole = std::path::absolute(path).ok().filter(|_| is_here)?;
-    Some(whole.to_string_lossy().into_owned())
+/// Takes words for files of the directory at hand, where they name one: a guest works in another directory.
+#[derive(Debug, Default)]
+pub struct HostWords {
+    /// Those that were.
+    pub taken: Vec<HostWord>,
 }
 
-/// A shell's command with the whole paths of files of the directory at hand, where a word is nothing but such a file.
-pub fn shell_command(text: &str) -> String {
-    let whole = |word: &str| whole_path(word).unwrap_or_else(|| word.to_owned());
-    text.split_inclusive(char::is_whitespace)
-        .map(|part| {
-            let word = part.trim_end();
-            whole(word) + &part[word.len()..]
-        })
-        .collect()
+impl HostWords {
+    /// The whole path of a word that names such a file; any other word as it is.
+    pub fn argument(&mut self, place: WordPlace, word: &str) -> String {
+        let path = Path::new(word);
+        let is_here = !path.is_absolute() && path.is_file();
+        let Some(whole) = std::path::absolute(path).ok().filter(|_| is_here) else { return word.to_owned() };
+        let file = whole.to_string_lossy().into_owned();
+        let taken = HostWord { place, word: word.to_owned(), file: file.clone() };
+        if !self.taken.contains(&taken) {
+            self.taken.push(taken);
+        }
+        file
+    }
+
+    /// A shell's command with the whole paths of such files, where a word is nothing but one.
+    pub fn shell_command(&mut self, place: WordPlace, text: &str) -> String {
+        let parts = text.split_inclusive(char::is_whitespace);
+        parts
+            .map(|part| {
+                let word = part.trim_end();
+                self.argument(place, word) + &part[word.len()..]
+            })
+            .collect()
+    }
 }
 
 /// A file of this machine that a guest does not see.
@@ -143,10 +159,15 @@ mod tests {
     fn files_of_this_directory_are_found_from_another_one() {
         let here = std::env::current_dir().unwrap();
         let expected = format!("python3  {}\t--fast src", here.join("Cargo.toml").display());
-        assert_eq!(shell_command("python3  Cargo.toml\t--fast src"), expected);
-        assert_eq!(
-            shell_command("cat missing.txt && test -e /etc/passwd"),
-            "cat missing.txt && test -e /etc/passwd"
-        );
+        let mut words = HostWords::default();
+        let check = "python3  Cargo.toml\t--fast src";
+        assert_eq!(words.shell_command(WordPlace::Check, check), expected);
+        let other = "cat missing.txt && test -e /etc/passwd";
+        assert_eq!(words.shell_command(WordPlace::Check, other), other);
+        assert_eq!(words.argument(WordPlace::Program, "-v"), "-v");
+        words.shell_command(WordPlace::Check, "sh Cargo.toml || cat Cargo.toml");
+        let file = here.join("Cargo.toml").display().to_string();
+        let taken = HostWord { place: WordPlace::Check, word: "Cargo.toml".to_owned(), file };
+        assert_eq!(words.taken, [taken], "each once");
     }
 }

@@ -99,6 +99,9 @@ pub enum GuestError {
         /// The last line of what it said.
         said: String,
     },
+    /// A word of the command line has two meanings: which, and what to write instead.
+    #[error("{0}")]
+    Ambiguous(String),
     /// The job has no such piece of work.
     #[error("the job has no unit {0}")]
     NoUnit(usize),

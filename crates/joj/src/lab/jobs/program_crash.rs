@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use joj_analysis::lab::program_crash::{Checked, Finding, ProgramRun};
+use joj_analysis::lab::program_crash::{Checked, Finding, HostWord, ProgramRun};
 use joj_device::crash::Missing;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub struct ProgramCrashJob {
     pub before: Option<String>,
     /// What a shell runs in the recovered directory.
     pub check: String,
+    /// Words of all three that stand for files of the host.
+    pub host_words: Vec<HostWord>,
     /// The environment of all three.
     pub environment: Vec<(String, String)>,
     /// How long the program may take, and then how long the log goes on.
@@ -77,6 +79,8 @@ pub enum ProgramReport {
     Recorded(ProgramRun),
     /// What the check found, and the end of what it printed.
     Looked(Checked, String),
+    /// A word of the command line has two meanings: which, and what to write instead.
+    Ambiguous(String),
     /// The writes that have to be missing, and how many states were looked at to know it.
     Shrunk(Missing, u64),
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::lab::program_crash::{
-    BrokenStates, Finding, ProgramCrashResult, ProgramRun, ProgramVolume,
+    BrokenStates, Finding, HostWord, ProgramCrashResult, ProgramRun, ProgramVolume,
 };
 
 use crate::show::paper::columns;
@@ -16,7 +16,11 @@ const WRITES_SHOWN: usize = 12;
 /// The table, and what broke.
 pub fn text(result: &ProgramCrashResult, recordings: &str) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{}\ncheck: {}\n{}", result.command.join(" "), result.check, result.machine);
+    let _ = writeln!(text, "{}\ncheck: {}", result.command.join(" "), result.check);
+    for HostWord { place: _, word, file } in &result.host_words {
+        let _ = writeln!(text, "`{word}` is this machine's {file}");
+    }
+    let _ = writeln!(text, "{}", result.machine);
     if let Some(planted) = &result.planted {
         let _ = writeln!(text, "planted: {planted}");
     }

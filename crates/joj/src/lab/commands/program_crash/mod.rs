@@ -15,16 +15,16 @@ use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::filesystem::Filesystem;
-use joj_analysis::lab::program_crash::{PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult};
+use joj_analysis::lab::program_crash::{
+    PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult, WordPlace,
+};
 use joj_analysis::lab::result::LabMachine;
 use joj_analysis::lab::shards::program_crash::ProgramCrashPart;
 
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::wrong_usage;
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::host_command::{
-    Hidden, command, environment, hidden, hidden_in_shell, shell_command, whole_path,
-};
+use crate::lab::commands::host_command::{Hidden, HostWords, command, environment, hidden, hidden_in_shell};
 use crate::lab::commands::merge::crash_exit_code;
 use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::commands::program_crash::recordings::{
@@ -77,8 +77,8 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     let recordings = Recordings::at(options.recordings.as_deref())?;
     let work = ProgramCrashWork { job, recordings: &recordings.directory };
     let loaded = LoadedRecordings::new(&recordings.directory, options.lying);
+    let mut result = empty_result(options, &work.job, machine);
     let mut session = CutSession::new(options, work, loaded);
-    let mut result = empty_result(options, machine);
     let opened = pool.open(pool.jobs);
     let stop = match opened.and_then(|pool| session.work_off(&pool, state, &mut result.machine.kernel)) {
         Ok(Some(printed)) => {
@@ -129,12 +129,17 @@ fn give(
 }
 
 /// The result before anything is found.
-fn empty_result(options: &ProgramCrashOptions, machine: LabMachine) -> ProgramCrashResult {
+fn empty_result(
+    options: &ProgramCrashOptions,
+    job: &ProgramCrashJob,
+    machine: LabMachine,
+) -> ProgramCrashResult {
     ProgramCrashResult {
         format: PROGRAM_CRASH_FORMAT.to_owned(),
         version: PROGRAM_CRASH_VERSION,
         command: options.command.clone(),
         check: options.check.clone().unwrap_or_default(),
+        host_words: job.host_words.clone(),
         seed: options.seed,
         planted: options.lying.then(|| "a device that lies".to_owned()),
         machine,
@@ -203,17 +208,20 @@ fn job(
     contents: &Contents,
 ) -> Result<ProgramCrashJob, LabError> {
     let mut words = command(&options.command);
+    let mut host_words = HostWords::default();
     for word in &mut words[1..] {
-        if let Some(whole) = whole_path(word) {
-            *word = whole;
-        }
+        *word = host_words.argument(WordPlace::Program, word);
     }
+    let mut shell = |place, text: &Option<String>| Some(host_words.shell_command(place, text.as_deref()?));
+    let (before, check) =
+        (shell(WordPlace::Before, &options.before), shell(WordPlace::Check, &options.check));
     Ok(ProgramCrashJob {
         setting: machine::setting(contents, device_names(options), DEVICE_BYTES)?,
         volumes,
         command: words,
-        before: options.before.as_deref().map(shell_command),
-        check: options.check.as_deref().map(shell_command).unwrap_or_default(),
+        before,
+        check: check.unwrap_or_default(),
+        host_words: host_words.taken,
         environment: environment(),
         seconds: GuestSeconds { program: options.program_seconds, settle: options.settle_seconds },
         ignore_flushes: options.lying,

@@ -142,10 +142,12 @@ impl<'a> CutSession<'a> {
             let batches = units.iter().map(|unit| vec![*unit]).collect();
             let ended = pool.work_off(batches, work, &mut progress, &mut |unit, report, share| {
                 let volume = missing[unit - units[0]];
-                let kept = report.and_then(|_| keep(volume, share, recordings));
-                if let Err(reason) = kept {
-                    found[volume].failure = Some(reason.to_string());
-                }
+                let kept = match report {
+                    Ok(ProgramReport::Ambiguous(what)) => Err(what),
+                    Ok(_) => keep(volume, share, recordings).map_err(|reason| reason.to_string()),
+                    Err(reason) => Err(reason.to_string()),
+                };
+                found[volume].failure = kept.err();
             });
             progress.clear();
             *kernel = ended?;
@@ -212,8 +214,12 @@ impl<'a> CutSession<'a> {
         let expected_s: f64 = units.iter().filter_map(|unit| self.work.expected_s(*unit)).sum();
         let mut progress = Progress::of_unknown_steps(expected_s / guests as f64, guests);
         let mut found: Vec<Option<Checked>> = vec![None; states.len()];
-        let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
-            found[unit - units[0]] = Some(looked(report).0);
+        let mut ambiguous: BTreeMap<usize, String> = BTreeMap::new();
+        let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| match report {
+            Ok(ProgramReport::Ambiguous(what)) => {
+                ambiguous.entry(states[unit - units[0]].0).or_insert(what);
+            }
+            report => found[unit - units[0]] = Some(looked(report).0),
         });
         progress.clear();
         // In the order of the plan, whichever guest was first: of states that are as short as each other the first one is shrunk.
@@ -225,6 +231,12 @@ impl<'a> CutSession<'a> {
                 promised: state.promised,
                 checked,
             }));
+        }
+        // The check read a file of this machine in the others: what it says of them is no answer.
+        for (volume, what) in ambiguous {
+            self.found[volume].states.clear();
+            self.found[volume].failure = Some(what);
+            self.planned[volume] = None;
         }
         ended.map(drop)
     }
@@ -242,8 +254,16 @@ impl<'a> CutSession<'a> {
         let units = self.units([ProgramUnit::Look(state)]);
         let mut progress = Progress::new(1, 1.0);
         let mut printed = (told.checked.clone(), String::new());
-        pool.work_off(vec![units], &self.work, &mut progress, &mut |_, report, _| printed = looked(report))?;
+        let mut ambiguous = None;
+        pool.work_off(vec![units], &self.work, &mut progress, &mut |_, report, _| match report {
+            Ok(ProgramReport::Ambiguous(what)) => ambiguous = Some(what),
+            report => printed = looked(report),
+        })?;
         progress.clear();
+        if ambiguous.is_some() {
+            self.found[number].failure = ambiguous;
+            return Ok(String::new());
+        }
         let told = ProgramState { checked: printed.0, ..told };
         if told.checked.finding != Finding::Kept {
             let broken = self.tell(number, 1, told.clone())?;

@@ -4,6 +4,7 @@
 //! exec             runs one on a filesystem, and tells how it ended
 //! program_crash    cuts one's storage, and has a check look at what is left
 //! tracer           joj trace beside one: what its requests are for
+//! made_names       names that one makes in /data, and words that could mean one of them
 //! printed          what one prints, and when
 //! rooted           what one stands in: a root, the filesystem, memory
 //! host_files       the host's files as it sees them, in a root of its own
@@ -13,6 +14,7 @@
 pub mod exec;
 pub mod program_crash;
 mod tracer;
+mod made_names;
 mod printed;
 mod rooted;
 mod host_files;

@@ -2,6 +2,8 @@
 //!
 //!   program -> log -> cut -> image -> device without latency -> mount -> check -> unmount
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -16,8 +18,9 @@ use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
 use crate::lab::guest::command::host_files::HostFiles;
+use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed};
-use crate::lab::guest::command::rooted::{self, DataMount};
+use crate::lab::guest::command::rooted::{self, DataMount, data_directory};
 use crate::lab::guest::command::tracer::RequestTracer;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
@@ -67,6 +70,13 @@ impl<'job> ProgramCrashes<'job> {
     /// # Errors
     /// What could not be set up.
     pub fn report(&mut self, number: usize) -> Result<ProgramReport, GuestError> {
+        match self.done(number) {
+            Err(GuestError::Ambiguous(what)) => Ok(ProgramReport::Ambiguous(what)),
+            done => done,
+        }
+    }
+
+    fn done(&mut self, number: usize) -> Result<ProgramReport, GuestError> {
         match self.job.units.get(&number) {
             Some(ProgramUnit::Record(volume)) => Ok(ProgramReport::Recorded(self.record(*volume)?)),
             Some(ProgramUnit::Look(state)) => {
@@ -94,6 +104,7 @@ impl<'job> ProgramCrashes<'job> {
         self.host.keep(used)?;
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let data = DataMount::mount()?;
+        let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
         self.before()?;
         recorder.sync()?;
         align();
@@ -111,6 +122,8 @@ impl<'job> ProgramCrashes<'job> {
         let lines = printed.lines.len();
         let stderr = tail(&fs::read(STDERR).unwrap_or_default());
         let promises = &printed.output[..printed.lines.last().map_or(0, |(_, end)| *end)];
+        let made = made.end().map_err(cannot("watch /data"))?;
+        self.check_words(&made)?;
         let (uncut, _) = self.check(promises, lines)?;
         data.unmount()?;
         let run = ProgramRun {
@@ -203,8 +216,15 @@ impl<'job> ProgramCrashes<'job> {
         })
     }
 
+    /// That each word which stands for a file of the host can mean no other one.
+    fn check_words(&self, made: &BTreeSet<OsString>) -> Result<(), GuestError> {
+        let two_meanings = ambiguous(&self.job.host_words, &data_directory(), made);
+        two_meanings.map_or(Ok(()), |what| Err(GuestError::Ambiguous(what)))
+    }
+
     /// Runs the check in the filesystem that is mounted.
     fn check(&self, promises: &[u8], promised: usize) -> Result<(Checked, String), GuestError> {
+        self.check_words(&BTreeSet::new())?;
         let problem = &cannot(format!("make {PROMISES}"));
         File::create(PROMISES).and_then(|mut file| file.write_all(promises)).map_err(problem)?;
         let mut command = rooted::command(&shell(&self.job.check), &self.job.environment);

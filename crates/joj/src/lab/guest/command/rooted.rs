@@ -1,7 +1,7 @@
 //! What a command of the host's stands in: a root with the host's files, the filesystem at /data, memory at /tmp.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -19,6 +19,11 @@ const DATA: &str = "/data";
 const MEMORY: &str = "/tmp";
 /// Between two looks whether all that was ended is gone.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// Where the guest finds the working directory of a command.
+pub fn data_directory() -> PathBuf {
+    below_root(DATA)
+}
 
 /// The filesystem and an empty /tmp in the root; they are taken out with the value.
 #[derive(Debug)]
