@@ -11,6 +11,7 @@ mod schema;
 mod waldio;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use emulated::missing;
@@ -52,18 +53,33 @@ impl Drop for Hidden {
 }
 
 fn crash(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_joj")).arg("crash").args(words).output().expect("joj")
+    crash_in(".", words)
+}
+
+fn crash_in(directory: impl AsRef<Path>, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+    command.current_dir(directory).arg("crash").args(words).output().expect("joj")
 }
 
 /// The result of a shell's script with these options, and joj's exit code; none where there is no emulated machine.
 fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ProgramCrashResult, Option<i32>)> {
+    run_in(Path::new("."), scratch, options, script)
+}
+
+/// The same, in a directory.
+fn run_in(
+    directory: &Path,
+    scratch: &Scratch,
+    options: &[&str],
+    script: &str,
+) -> Option<(ProgramCrashResult, Option<i32>)> {
     if let Some(reason) = missing() {
         skipped(&reason);
         return None;
     }
     let json = scratch.file("result.json");
     let always = ["--settle-seconds", "7", "--json", json.to_str().expect("text")];
-    let output = crash(&[options, &always, &["--", "sh", "-c", script]].concat());
+    let output = crash_in(directory, &[options, &always, &["--", "sh", "-c", script]].concat());
     let (code, said) = told(&output);
     println!("{}{said}", String::from_utf8_lossy(&output.stdout));
     let text = fs::read(&json).unwrap_or_else(|error| panic!("no result, {error}: {said}"));
@@ -228,6 +244,37 @@ fn writes_that_may_change_places_are_named_by_their_files_in_the_lab() {
     assert_eq!(way.shortest.missing_writes, 1, "{way:?}");
     let what: Vec<&str> = way.left_out.iter().map(|one| one.what.as_str()).collect();
     assert_eq!(what, ["data of data, byte 0"]);
+}
+
+/// In a directory with a check, and with a file of the name that the program gives its own: a check that read this one would find it in
+/// each state.
+#[test]
+fn a_file_of_this_directory_is_not_taken_for_the_one_that_is_lost_in_the_lab() {
+    let directory =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-words-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("f"), "this machine's").expect("a file");
+    fs::write(directory.join("check.sh"), "test $JOJ_LINES = 0 || test -s f || { echo f is gone; exit 1; }")
+        .expect("a file");
+    let scratch = Scratch::new("crash-words");
+    let recordings = scratch.file("recordings");
+    let run = |check: &str| {
+        let kept = ["--states", "4", "--recordings", recordings.to_str().expect("text"), "--check", check];
+        run_in(&directory, &scratch, &kept, "echo x > f; echo saved")
+    };
+    let answers = ["sh check.sh", "test $JOJ_LINES = 0 || test -s f", "echo always wrong; exit 1"].map(run);
+    fs::remove_dir_all(&directory).expect("removed");
+    let [Some((lost, code)), Some(ambiguous), Some(wrong)] = answers else { return };
+    let words: Vec<&str> = lost.host_words.iter().map(|word| word.word.as_str()).collect();
+    assert_eq!((only(&lost).count(Finding::Lost) > 0, words, code), (true, vec!["check.sh"], Some(3)));
+    for ((result, code), expected) in [
+        (ambiguous, "`f` in --check may be two files"),
+        (wrong, "though nothing was cut (LOST): always wrong"),
+    ] {
+        let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
+        assert!(failure.contains(expected), "{failure}");
+        assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct GuestSeconds {
 pub enum ProgramUnit {
     /// Run the program on the volume of this number, and keep the log of its device.
     Record(usize),
+    /// Run it again, without a recording: a recording that is there tells nothing of another check where nothing is cut.
+    Uncut(usize),
     /// Look at a state.
     Look(CutState),
     /// Find out which of the missing writes it takes to break the state in the same way.
@@ -75,8 +77,8 @@ pub struct CutState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramReport {
-    /// The recording is there.
-    Recorded(ProgramRun),
+    /// The program ran; where it was to be recorded, the recording is there.
+    Ran(ProgramRun),
     /// What the check found, and the end of what it printed.
     Looked(Checked, String),
     /// A word of the command line has two meanings: which, and what to write instead.

@@ -26,7 +26,7 @@ pub struct ProgramCrashWork<'a> {
 impl ProgramCrashWork<'_> {
     fn volume_of(&self, unit: usize) -> Option<usize> {
         match self.job.units.get(&unit)? {
-            ProgramUnit::Record(_) => None,
+            ProgramUnit::Record(_) | ProgramUnit::Uncut(_) => None,
             ProgramUnit::Look(state) | ProgramUnit::Shrink(state, ..) => Some(state.volume),
         }
     }
@@ -49,6 +49,7 @@ impl Work for ProgramCrashWork<'_> {
         let volume = |volume: usize| self.job.volumes[volume].name();
         match self.job.units.get(&unit) {
             Some(ProgramUnit::Record(number)) => format!("{}: recording", volume(*number)),
+            Some(ProgramUnit::Uncut(number)) => format!("{}: nothing cut", volume(*number)),
             Some(ProgramUnit::Look(state)) => format!("{}: states", volume(state.volume)),
             Some(ProgramUnit::Shrink(state, ..)) => {
                 format!("{}: which writes it takes", volume(state.volume))
@@ -60,7 +61,7 @@ impl Work for ProgramCrashWork<'_> {
     fn expected_s(&self, unit: usize) -> Option<f64> {
         match self.job.units.get(&unit)? {
             ProgramUnit::Look(state) => Some(state_seconds(self.job.volumes[state.volume].filesystem)),
-            ProgramUnit::Record(_) | ProgramUnit::Shrink(..) => None,
+            ProgramUnit::Record(_) | ProgramUnit::Uncut(_) | ProgramUnit::Shrink(..) => None,
         }
     }
 

@@ -31,6 +31,9 @@ const RECORDING_SECONDS: f64 = 20.0;
 /// Bytes of a block, by which what is missing is counted.
 const BLOCK_BYTES: u64 = 4096;
 
+/// What is said of a guest that reports something else than it was asked for.
+const OTHER_REPORT: &str = "its report is another one's";
+
 /// A run of `joj crash`.
 pub struct CutSession<'a> {
     options: &'a ProgramCrashOptions,
@@ -122,54 +125,91 @@ impl<'a> CutSession<'a> {
         let is_there = |volume: &usize| is_recorded(recordings, *volume);
         let volumes = 0..self.work.job.volumes.len();
         // Until it is known what the recordings are: who fails takes them back.
-        let _turn = volumes
+        let turn = volumes
             .clone()
             .any(|volume| !is_there(&volume))
             .then(|| recording_turn(recordings))
             .transpose()?;
-        let missing: Vec<usize> = volumes.filter(|volume| !is_there(volume)).collect();
-        if missing.len() < self.work.job.volumes.len() {
+        let (missing, kept): (Vec<usize>, Vec<usize>) = volumes.partition(|volume| !is_there(volume));
+        if !kept.is_empty() {
             eprintln!(
-                "joj crash: recordings are taken from {}: the program is not run again there",
+                "joj crash: recordings are taken from {}: the program runs again there only to see what the check says where \
+                 nothing is cut",
                 recordings.display()
             );
         }
-        let units = self.units(missing.iter().copied().map(ProgramUnit::Record));
-        let all = units.len();
-        let mut progress = Progress::new(all, RECORDING_SECONDS * all as f64);
-        let (found, work) = (&mut self.found, &self.work);
-        if all > 0 {
-            let batches = units.iter().map(|unit| vec![*unit]).collect();
-            let ended = pool.work_off(batches, work, &mut progress, &mut |unit, report, share| {
-                let volume = missing[unit - units[0]];
-                let kept = match report {
-                    Ok(ProgramReport::Ambiguous(what)) => Err(what),
-                    Ok(_) => keep(volume, share, recordings).map_err(|reason| reason.to_string()),
-                    Err(reason) => Err(reason.to_string()),
-                };
-                found[volume].failure = kept.err();
-            });
-            progress.clear();
-            *kernel = ended?;
-        }
-        for (number, volume) in found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none()) {
-            let told = told(recordings, number);
-            match told {
-                Ok(told) => match told.other_than(&work.job, number) {
-                    Some(other) => volume.failure = Some(format!("{other}; name an empty DIR")),
-                    None => {
-                        volume.failure = why_not_cut(&told.run);
-                        if volume.failure.is_some() {
-                            // Another check may take these files, and a program that was mended leaves others.
-                            let _ = fs::remove_file(recordings.join(recording_file(number, "json")));
-                        }
-                        volume.run = Some(told.run);
-                    }
-                },
-                Err(reason) => volume.failure = Some(reason.to_string()),
+        // Who records nothing keeps nobody waiting.
+        let _turn = turn.filter(|_| !missing.is_empty());
+        let mut uncut = BTreeMap::new();
+        for number in kept {
+            self.found[number].failure = match told(recordings, number) {
+                Ok(told) => {
+                    told.other_than(&self.work.job, number).map(|other| format!("{other}; name an empty DIR"))
+                }
+                Err(reason) => Some(reason.to_string()),
+            };
+            if self.found[number].failure.is_none() {
+                uncut.insert(number, None);
             }
         }
+        *kernel = self.run_programs(pool, &missing, &mut uncut)?.unwrap_or_else(|| std::mem::take(kernel));
+        for (number, volume) in
+            self.found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none())
+        {
+            let run = match told(recordings, number) {
+                Ok(told) => told.run,
+                Err(reason) => {
+                    volume.failure = Some(reason.to_string());
+                    continue;
+                }
+            };
+            let again: Option<ProgramRun> = uncut.remove(&number).flatten();
+            volume.failure = why_not_cut(again.as_ref().unwrap_or(&run));
+            if volume.failure.is_some() && again.is_none() {
+                // Another check may take these files, and a program that was mended leaves others.
+                let _ = fs::remove_file(recordings.join(recording_file(number, "json")));
+            }
+            let uncut = again.map_or_else(|| run.uncut.clone(), |again| again.uncut);
+            volume.run = Some(ProgramRun { uncut, ..run });
+        }
         Ok(())
+    }
+
+    /// Records the program on the volumes that are `missing`, and runs it on those of `uncut`, whose runs it leaves there. Gives the
+    /// kernel's version where a guest ran.
+    fn run_programs(
+        &mut self,
+        pool: &OpenPool<'_>,
+        missing: &[usize],
+        uncut: &mut BTreeMap<usize, Option<ProgramRun>>,
+    ) -> Result<Option<String>, SessionEnd> {
+        let volumes: Vec<usize> = missing.iter().chain(uncut.keys()).copied().collect();
+        if volumes.is_empty() {
+            return Ok(None);
+        }
+        let record = missing.iter().copied().map(ProgramUnit::Record);
+        let units = self.units(record.chain(uncut.keys().copied().map(ProgramUnit::Uncut)));
+        let mut progress = Progress::new(units.len(), RECORDING_SECONDS * units.len() as f64);
+        let (found, work) = (&mut self.found, &self.work);
+        let batches = units.iter().map(|unit| vec![*unit]).collect();
+        let ended = pool.work_off(batches, work, &mut progress, &mut |unit, report, share| {
+            let volume = volumes[unit - units[0]];
+            let failed = match (report, uncut.get_mut(&volume)) {
+                (Ok(ProgramReport::Ran(run)), Some(again)) => {
+                    *again = Some(run);
+                    Ok(())
+                }
+                (Ok(ProgramReport::Ran(_)), None) => {
+                    keep(volume, share, work.recordings).map_err(|reason| reason.to_string())
+                }
+                (Ok(ProgramReport::Ambiguous(what)), _) => Err(what),
+                (Ok(_), _) => Err(OTHER_REPORT.to_owned()),
+                (Err(reason), _) => Err(reason.to_string()),
+            };
+            found[volume].failure = failed.err();
+        });
+        progress.clear();
+        ended.map(Some)
     }
 
     fn look(&mut self, pool: &OpenPool<'_>) -> Result<(), SessionEnd> {
@@ -391,7 +431,7 @@ fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String) {
     let ended = |said: String| (Checked { finding: Finding::Ended, said }, String::new());
     match report {
         Ok(ProgramReport::Looked(checked, output)) => (checked, output),
-        Ok(_) => ended("its report is another one's".to_owned()),
+        Ok(_) => ended(OTHER_REPORT.to_owned()),
         Err(reason) => ended(reason.to_string()),
     }
 }

@@ -78,7 +78,8 @@ impl<'job> ProgramCrashes<'job> {
 
     fn done(&mut self, number: usize) -> Result<ProgramReport, GuestError> {
         match self.job.units.get(&number) {
-            Some(ProgramUnit::Record(volume)) => Ok(ProgramReport::Recorded(self.record(*volume)?)),
+            Some(ProgramUnit::Record(volume)) => Ok(ProgramReport::Ran(self.record(*volume)?)),
+            Some(ProgramUnit::Uncut(volume)) => Ok(ProgramReport::Ran(self.uncut(*volume)?)),
             Some(ProgramUnit::Look(state)) => {
                 let (checked, output) = self.look(state, &state.missing)?;
                 Ok(ProgramReport::Looked(checked, output))
@@ -119,22 +120,8 @@ impl<'job> ProgramCrashes<'job> {
             println!("what the requests are for is not known: {reason}");
             Vec::new()
         });
-        let lines = printed.lines.len();
-        let stderr = tail(&fs::read(STDERR).unwrap_or_default());
-        let promises = &printed.output[..printed.lines.last().map_or(0, |(_, end)| *end)];
-        let made = made.end().map_err(cannot("watch /data"))?;
-        self.check_words(&made)?;
-        let (uncut, _) = self.check(promises, lines)?;
+        let run = self.ran(&printed, begin_ns, made)?;
         data.unmount()?;
-        let run = ProgramRun {
-            exit_code: printed.status.code(),
-            signal: printed.status.signal(),
-            was_ended: printed.was_ended,
-            elapsed_ns: printed.end_ns - begin_ns,
-            lines,
-            stderr,
-            uncut,
-        };
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
         };
@@ -152,6 +139,38 @@ impl<'job> ProgramCrashes<'job> {
         let written = ProgramWritten { begin_ns, settled_ns, lines: printed.lines, journal_bytes };
         log.save(self.share, index, &written)?;
         Ok(run)
+    }
+
+    /// Runs the program and the check where nothing is cut.
+    fn uncut(&self, index: usize) -> Result<ProgramRun, GuestError> {
+        let _stand = Stand::set_up(&self.job.volumes[index], &self.job.setting)?;
+        let data = DataMount::mount()?;
+        let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
+        self.before()?;
+        let begin_ns = shared_ns();
+        let printed = self.start()?;
+        rooted::end_all();
+        let run = self.ran(&printed, begin_ns, made)?;
+        data.unmount()?;
+        Ok(run)
+    }
+
+    /// What came of a program whose filesystem is mounted still, and what the check says there.
+    fn ran(&self, printed: &Printed, begin_ns: u64, made: MadeNames) -> Result<ProgramRun, GuestError> {
+        let lines = printed.lines.len();
+        let stderr = tail(&fs::read(STDERR).unwrap_or_default());
+        let promises = &printed.output[..printed.lines.last().map_or(0, |(_, end)| *end)];
+        self.check_words(&made.end().map_err(cannot("watch /data"))?)?;
+        let (uncut, _) = self.check(promises, lines)?;
+        Ok(ProgramRun {
+            exit_code: printed.status.code(),
+            signal: printed.status.signal(),
+            was_ended: printed.was_ended,
+            elapsed_ns: printed.end_ns - begin_ns,
+            lines,
+            stderr,
+            uncut,
+        })
     }
 
     /// Makes what the program begins with.
