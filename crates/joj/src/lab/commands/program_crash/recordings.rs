@@ -3,13 +3,15 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use joj_device::crash::{CrashStates, Cut, Missing};
 
 use crate::lab::commands::error::LabError;
-use crate::lab::error::{SessionError, UnitError};
+use crate::lab::commands::parts::checksum;
+use crate::lab::error::{SessionError, ShareError, UnitError};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
 use crate::lab::job::LabVolume;
@@ -22,6 +24,8 @@ use crate::lab::recorded_log::{
 };
 use crate::lab::turn::turn;
 
+/// End of the name of a file beside a recording's: their checksums.
+const SUMS: &str = "sums";
 /// Held by who records there.
 const LOCK: &str = "lock";
 
@@ -87,11 +91,46 @@ pub fn recording_turn(recordings: &Path) -> Result<File, SessionEnd> {
 /// # Errors
 /// A file is missing, or there is no room.
 pub fn keep(volume: usize, share: &HostShare, recordings: &Path) -> Result<(), UnitError> {
+    let told = |reason: &dyn std::error::Error| UnitError::Reported(reason.to_string());
+    let sums = sums(&share.shared(), volume).map_err(|reason| told(&reason))?;
+    let file = recordings.join(recording_file(volume, SUMS));
+    fs::write(&file, sums).map_err(|error| told(&ShareError::Write { file, error }))?;
     for end in PROGRAM_RECORDING_ENDS {
         let name = recording_file(volume, end);
-        share
-            .take(&name, &recordings.join(&name))
-            .map_err(|reason| UnitError::Reported(reason.to_string()))?;
+        share.take(&name, &recordings.join(&name)).map_err(|reason| told(&reason))?;
+    }
+    Ok(())
+}
+
+/// A line for each file of recording `number` in `directory`: the end of its name, and a checksum.
+/// # Errors
+/// Which one cannot be read.
+fn sums(directory: &Path, number: usize) -> Result<String, LabError> {
+    let mut text = String::new();
+    for end in PROGRAM_RECORDING_ENDS {
+        text += &format!("{end} {}\n", checksum([directory.join(recording_file(number, end))])?);
+    }
+    Ok(text)
+}
+
+/// Whether recording `number` has the files that were recorded at once, as they were.
+/// # Errors
+/// Which one is missing, cannot be read, or is another one.
+fn check_sums(directory: &Path, number: usize) -> Result<(), RecordedLogError> {
+    for end in PROGRAM_RECORDING_ENDS.iter().chain([&SUMS]) {
+        let name = recording_file(number, end);
+        if !directory.join(&name).exists() {
+            return Err(RecordedLogError::Missing(name));
+        }
+    }
+    let recorded = fs::read(directory.join(recording_file(number, SUMS)))?;
+    let recorded = String::from_utf8_lossy(&recorded);
+    let found = sums(directory, number).map_err(|reason| io::Error::other(reason.to_string()))?;
+    let mut lines = recorded.lines();
+    for (found, end) in found.lines().zip(PROGRAM_RECORDING_ENDS) {
+        if lines.next() != Some(found) {
+            return Err(RecordedLogError::Changed(recording_file(number, end)));
+        }
     }
     Ok(())
 }
@@ -151,14 +190,9 @@ fn load(
 
 /// How the program of recording `number` ran.
 /// # Errors
-/// A file of the recording is missing, or it is none.
+/// A file of the recording is missing, or is not the one that was recorded with the others.
 pub fn told(directory: &Path, number: usize) -> Result<KeptRun, RecordedLogError> {
-    for end in PROGRAM_RECORDING_ENDS {
-        let name = recording_file(number, end);
-        if !directory.join(&name).exists() {
-            return Err(RecordedLogError::Missing(name));
-        }
-    }
+    check_sums(directory, number)?;
     Ok(serde_json::from_slice(&fs::read(directory.join(recording_file(number, "run")))?)?)
 }
 
@@ -203,4 +237,52 @@ pub fn not_recorded(
     let cut = Cut::at(&recording.logged, state.at_ns);
     let can_be = CrashStates::new(&recording.history, cut).can_lack(&state.missing);
     Ok((!can_be).then(|| "at that moment these writes cannot be missing".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The base directory, and in it the recordings `one` and `other`, each of the same command.
+    fn recordings() -> PathBuf {
+        let base = std::env::temp_dir().join(format!("joj-sums-{}", std::process::id()));
+        for name in ["one", "other"] {
+            let directory = base.join(name);
+            fs::create_dir_all(directory.join(RECORDINGS_DIRECTORY)).unwrap();
+            for end in PROGRAM_RECORDING_ENDS {
+                fs::write(directory.join(recording_file(0, end)), format!("{end} of {name}\n")).unwrap();
+            }
+            let sums = sums(&directory, 0).unwrap();
+            fs::write(directory.join(recording_file(0, SUMS)), sums).unwrap();
+        }
+        base
+    }
+
+    #[test]
+    fn a_file_that_was_changed_or_is_another_recording_s_is_named() {
+        let base = recordings();
+        let file = |name: &str, end: &str| base.join(name).join(recording_file(0, end));
+        let told = || check_sums(&base.join("one"), 0).map_err(|reason| reason.to_string());
+        assert_eq!(told(), Ok(()));
+        for end in PROGRAM_RECORDING_ENDS.iter().chain([&SUMS]) {
+            let whole = fs::read(file("one", end)).unwrap();
+            let mut flipped = whole.clone();
+            flipped[3] ^= 1;
+            let (shorter, others) = (&whole[..whole.len() - 1], fs::read(file("other", end)).unwrap());
+            for bytes in [&flipped[..], shorter, &others] {
+                fs::write(file("one", end), bytes).unwrap();
+                let said = told();
+                // A changed list of checksums names the first file that has another one.
+                let named = if *end == SUMS { "recordings/00." } else { &recording_file(0, end) };
+                let is_named = said.as_ref().is_err_and(|said| said.contains(named) && said.contains("empty DIR"));
+                assert!(is_named || shorter == bytes && *end == SUMS, "{end}: {said:?}");
+            }
+            fs::remove_file(file("one", end)).unwrap();
+            let missing = told().unwrap_err();
+            assert!(missing.contains(&format!("{} is missing", recording_file(0, end))), "{missing}");
+            fs::write(file("one", end), whole).unwrap();
+        }
+        assert_eq!(told(), Ok(()));
+        fs::remove_dir_all(&base).unwrap();
+    }
 }
