@@ -21,6 +21,7 @@ use joj_analysis::lab::shards::program_crash::{
     PROGRAM_CRASH_PART_FORMAT, PROGRAM_CRASH_PART_VERSION, ProgramCrashPart, StatesPlan,
 };
 use joj_analysis::lab::shards::shard::Shard;
+use joj_analysis::lab::shards::whole::sealed;
 use serde::Serialize;
 
 const MADE_UP: &str = include_str!("../../../fixtures/lab/made_up_result.json");
@@ -39,7 +40,7 @@ fn told(words: &[&str]) -> (Option<i32>, String, String) {
 fn part(result: &LabResult, number: u32, count: u32) -> LabPart {
     let own = Shard::new(number, count).unwrap().indices(result.cells.len());
     let outcome = |index: usize| IndexedOutcome { index, outcome: result.cells[index].outcome.clone() };
-    LabPart {
+    let part = LabPart {
         format: LAB_PART_FORMAT.to_owned(),
         version: LAB_PART_VERSION,
         shard: number,
@@ -49,7 +50,9 @@ fn part(result: &LabResult, number: u32, count: u32) -> LabPart {
         made_from: BTreeMap::new(),
         cells: result.cells.iter().map(|one| one.cell.clone()).collect(),
         outcomes: own.map(outcome).collect(),
-    }
+        checksum: String::new(),
+    };
+    sealed(part).unwrap()
 }
 
 fn write(files: &TestFiles, name: &str, value: &impl Serialize) -> String {
@@ -147,7 +150,7 @@ fn crash_part(number: u32, count: u32) -> ProgramCrashPart {
         machine: LabMachine::default(),
         volumes: vec![volume],
     };
-    ProgramCrashPart {
+    let part = ProgramCrashPart {
         format: PROGRAM_CRASH_PART_FORMAT.to_owned(),
         version: PROGRAM_CRASH_PART_VERSION,
         shard: number,
@@ -156,7 +159,9 @@ fn crash_part(number: u32, count: u32) -> ProgramCrashPart {
         recordings: "kept".to_owned(),
         plans: vec![StatesPlan { recording: Some("1f".to_owned()), states: count as usize }],
         result,
-    }
+        checksum: String::new(),
+    };
+    sealed(part).unwrap()
 }
 
 #[test]

@@ -58,6 +58,19 @@ pub enum MergeError {
         /// The newest that this joj reads.
         newest: u32,
     },
+    /// A file is of an older version.
+    #[error(
+        "the version of {file} is {version}, and this joj reads parts of version {newest}, which have a checksum: take the joj that \
+         wrote it, or run its shard again"
+    )]
+    Old {
+        /// The file.
+        file: String,
+        /// Its version.
+        version: u32,
+        /// The version that this joj reads.
+        newest: u32,
+    },
     /// A file cannot be read as what it says it is.
     #[error("{file} is damaged: {error}; run its shard again")]
     Unreadable {

@@ -1,5 +1,7 @@
 //! Parts of either kind, as their files have them, become a result.
 
+use std::cmp::Ordering;
+
 use serde::Deserialize;
 
 use crate::lab::program_crash::{PROGRAM_CRASH_FORMAT, ProgramCrashResult};
@@ -55,8 +57,10 @@ fn checked_format(file: &str, text: &str) -> Result<&'static str, MergeError> {
             _ => MergeError::Format { file: file.to_owned(), format: head.format },
         });
     };
-    if head.version == 0 || head.version > newest {
-        return Err(MergeError::Version { file: file.to_owned(), version: head.version, newest });
+    let (file, version) = (file.to_owned(), head.version);
+    match version.cmp(&newest) {
+        Ordering::Less => Err(MergeError::Old { file, version, newest }),
+        Ordering::Equal => Ok(format),
+        Ordering::Greater => Err(MergeError::Version { file, version, newest }),
     }
-    Ok(format)
 }

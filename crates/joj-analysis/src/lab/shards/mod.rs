@@ -17,6 +17,6 @@
 pub mod merge;
 pub mod plan;
 pub mod program_crash;
-mod whole;
+pub mod whole;
 pub mod error;
 pub mod shard;

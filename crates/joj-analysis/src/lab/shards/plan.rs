@@ -14,7 +14,7 @@ use crate::lab::shards::whole::{Part, differs, machine_differs, made_from_differ
 /// First word of a part.
 pub const LAB_PART_FORMAT: &str = "joj-lab-part";
 /// Version that this joj writes.
-pub const LAB_PART_VERSION: u32 = 1;
+pub const LAB_PART_VERSION: u32 = 2;
 
 /// What one shard of a plan gave.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -36,6 +36,8 @@ pub struct LabPart {
     pub cells: Vec<Cell>,
     /// What came of the cells of this shard, in the order of their indices.
     pub outcomes: Vec<IndexedOutcome>,
+    /// Of all the rest.
+    pub checksum: String,
 }
 
 /// What came of the cell of this index.
@@ -93,6 +95,10 @@ impl Part for LabPart {
         })
     }
 
+    fn checksum_mut(&mut self) -> &mut String {
+        &mut self.checksum
+    }
+
     fn difference(&self, other: &LabPart) -> Option<String> {
         let cells_differ = || {
             if self.cells.len() != other.cells.len() {
@@ -118,6 +124,7 @@ mod tests {
     use crate::bench::key::JournalMode;
     use crate::lab::report::facts::sample;
     use crate::lab::shards::merge::{Merged, merge};
+    use crate::lab::shards::whole::sealed;
 
     fn cells() -> Vec<CellResult> {
         (1..=7).map(|number| sample::at(JournalMode::Wal, 100 * number)).collect()
@@ -141,11 +148,12 @@ mod tests {
             made_from: BTreeMap::from([("joj".to_owned(), "1f".to_owned())]),
             cells: run.cells.iter().map(|one| one.cell.clone()).collect(),
             outcomes: own.map(outcome).collect(),
+            checksum: String::new(),
         }
     }
 
     fn files(parts: &[LabPart]) -> Vec<(String, String)> {
-        let text = |part: &LabPart| serde_json::to_string_pretty(part).unwrap();
+        let text = |part: &LabPart| serde_json::to_string_pretty(&sealed(part.clone()).unwrap()).unwrap();
         parts.iter().zip('a'..).map(|(part, name)| (format!("{name}.json"), text(part))).collect()
     }
 
@@ -230,12 +238,17 @@ mod tests {
             files.push((file.to_owned(), text.to_owned()));
             merge(&files).unwrap_err().to_string()
         };
-        let text = |part: &LabPart| serde_json::to_string(part).unwrap();
+        let text = |part: &LabPart| serde_json::to_string_pretty(&sealed(part.clone()).unwrap()).unwrap();
         let third = part(3, 3);
         let newer = with("new.json", &text(&LabPart { version: LAB_PART_VERSION + 1, ..third.clone() }));
-        assert!(newer.contains("version of new.json is 2") && newer.contains("a newer one"), "{newer}");
+        assert!(newer.contains("version of new.json is 3") && newer.contains("a newer one"), "{newer}");
         let none = with("old.json", &text(&LabPart { version: 0, ..third.clone() }));
         assert!(none.contains("version of old.json is 0"), "{none}");
+        let old = text(&LabPart { version: 1, ..third.clone() }).replace("\"checksum\"", "\"none\"");
+        let old = with("old.json", &old);
+        assert!(old.contains("version of old.json is 1") && old.contains("run its shard again"), "{old}");
+        let changed = with("bit.json", &text(&third).replace("\"shard\": 3", "\"shard\": 2"));
+        assert_eq!(changed, "bit.json is damaged: its content is not that of its checksum; run its shard again");
         let whole = with("whole.json", &serde_json::to_string(&of_one_run()).unwrap());
         assert!(whole.starts_with("whole.json is the result of a whole run"), "{whole}");
         let other = with("x.json", r#"{"format": "joj-trace", "version": 1}"#);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::Word;
 use crate::lab::program_crash::{
-    BrokenStates, Checked, Finding, ProgramCrashResult, ProgramRun, ProgramState, ProgramVolume, broken,
+    PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, BrokenStates, Checked, Finding, ProgramCrashResult, ProgramRun, ProgramState, ProgramVolume, broken,
 };
 use crate::lab::shards::shard::Shard;
 use crate::lab::shards::whole::{Part, differs, machine_differs, made_from_differs};
@@ -22,7 +22,7 @@ use crate::lab::shards::whole::{Part, differs, machine_differs, made_from_differ
 /// First word of a part.
 pub const PROGRAM_CRASH_PART_FORMAT: &str = "joj-crash-part";
 /// Version that this joj writes.
-pub const PROGRAM_CRASH_PART_VERSION: u32 = 1;
+pub const PROGRAM_CRASH_PART_VERSION: u32 = 2;
 
 /// What one shard of a program's states gave.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -43,6 +43,8 @@ pub struct ProgramCrashPart {
     pub plans: Vec<StatesPlan>,
     /// What a run with the states of this shard alone gives.
     pub result: ProgramCrashResult,
+    /// Of all the rest.
+    pub checksum: String,
 }
 
 /// The states of one filesystem, those of all shards.
@@ -77,6 +79,9 @@ impl ProgramCrashPart {
                 name(volume),
                 plan.states
             ));
+        }
+        if !volume.states.is_sorted_by_key(|state| state.at_ns) {
+            return Some(format!("the states of {} are not in the order of their times", name(volume)));
         }
         let ways = broken(&volume.states).into_iter().map(|way| way.len());
         let is_told = ways.eq(volume.broken.iter().map(|told| told.states));
@@ -116,11 +121,19 @@ impl Part for ProgramCrashPart {
     }
 
     fn flaw(&self, shard: Shard) -> Option<String> {
-        let [volumes, plans] = [self.result.volumes.len(), self.plans.len()];
-        if volumes != plans {
+        let ProgramCrashResult { format, version, volumes, .. } = &self.result;
+        if (format.as_str(), *version) != (PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION) {
+            return Some(format!("its result is of the format {format:?}, version {version}"));
+        }
+        let [volumes, plans] = [volumes.len(), self.plans.len()];
+        if volumes != plans || volumes == 0 {
             return Some(format!("it has {volumes} filesystems, and plans of {plans}"));
         }
         (0..volumes).find_map(|number| self.volume_flaw(number, shard))
+    }
+
+    fn checksum_mut(&mut self) -> &mut String {
+        &mut self.checksum
     }
 
     fn difference(&self, other: &ProgramCrashPart) -> Option<String> {
@@ -182,9 +195,10 @@ mod tests {
 
     use super::*;
     use crate::filesystem::Filesystem;
-    use crate::lab::program_crash::{HostWord, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, WordPlace};
+    use crate::lab::program_crash::{HostWord, WordPlace};
     use crate::lab::result::LabMachine;
     use crate::lab::shards::merge::{Merged, merge};
+    use crate::lab::shards::whole::sealed;
 
     /// The states of a plan, in its order, by a seed.
     fn states(seed: u32, count: u32) -> Vec<ProgramState> {
@@ -288,6 +302,7 @@ mod tests {
             recordings: "kept".to_owned(),
             plans: plans.iter().map(plan).chain([without]).collect(),
             result: run(plans, Shard::new(number, count).unwrap()),
+            checksum: String::new(),
         }
     }
 
@@ -296,7 +311,7 @@ mod tests {
     }
 
     fn merged(parts: &[ProgramCrashPart]) -> Result<ProgramCrashResult, String> {
-        let text = |part: &ProgramCrashPart| serde_json::to_string(part).unwrap();
+        let text = |part: &ProgramCrashPart| serde_json::to_string_pretty(&sealed(part.clone()).unwrap()).unwrap();
         let files: Vec<(String, String)> =
             parts.iter().zip('a'..).map(|(part, name)| (format!("{name}.json"), text(part))).collect();
         match merge(&files) {
@@ -383,5 +398,30 @@ mod tests {
         assert!(untold.contains("the broken states of xfs on ram are not"), "{untold}");
         let volumes = with(&|part| drop(part.plans.pop()));
         assert!(volumes.contains("it has 3 filesystems, and plans of 2"), "{volumes}");
+        let none = with(&|part| (part.plans, part.result.volumes) = (Vec::new(), Vec::new()));
+        assert!(none.contains("it has 0 filesystems"), "{none}");
+        let newer = with(&|part| part.result.version += 1);
+        assert!(newer.contains("its result is of the format \"joj-crash\", version 2"), "{newer}");
+        with(&|part| "foo".clone_into(&mut part.result.format));
+        let reversed = with(&|part| part.result.volumes[1].states.reverse());
+        assert!(reversed.contains("the states of xfs on ram are not in the order"), "{reversed}");
+    }
+
+    /// Each number and each text of a part, one after the other.
+    #[test]
+    fn whatever_is_changed_in_a_part_it_is_damaged() {
+        let plans = [states(5, 12), states(6, 12)];
+        let parts = [1, 2].map(|number| sealed(part(&plans, number, 2)).unwrap());
+        let [one, two] = parts.map(|part| serde_json::to_string_pretty(&part).unwrap());
+        let files = |two: String| [("a.json".to_owned(), one.clone()), ("b.json".to_owned(), two)];
+        assert!(merge(&files(two.clone())).is_ok());
+        let mut changes = 0;
+        for (place, letter) in two.char_indices().filter(|(_, letter)| letter.is_ascii_alphanumeric()) {
+            let other = char::from(letter as u8 ^ 1);
+            let changed = format!("{}{other}{}", &two[..place], &two[place + 1..]);
+            assert!(merge(&files(changed)).is_err(), "{letter} at {place}");
+            changes += 1;
+        }
+        assert!(changes > 1_000, "{changes}");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::iter::zip;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::lab::result::LabMachine;
@@ -10,10 +11,10 @@ use crate::lab::shards::error::MergeError;
 use crate::lab::shards::shard::Shard;
 
 /// What one shard of a run left.
-pub trait Part: DeserializeOwned {
+pub trait Part: Serialize + DeserializeOwned {
     /// First word of such a file.
     const FORMAT: &'static str;
-    /// Newest version that this joj reads.
+    /// The version that this joj writes, and reads.
     const VERSION: u32;
 
     /// Number of its shard, from 1 on, and how many there are, as the file has them.
@@ -22,8 +23,28 @@ pub trait Part: DeserializeOwned {
     /// What in it contradicts itself, as a part of `shard`.
     fn flaw(&self, shard: Shard) -> Option<String>;
 
+    /// Where the file has the checksum of its content.
+    fn checksum_mut(&mut self) -> &mut String;
+
     /// In what `other` is of another run.
     fn difference(&self, other: &Self) -> Option<String>;
+}
+
+/// The same part with the checksum of its text, which is to be written in lines, as [`serde_json::to_string_pretty`] does.
+/// # Errors
+/// It cannot be written as JSON.
+pub fn sealed<P: Part>(mut part: P) -> serde_json::Result<P> {
+    let text = serde_json::to_string_pretty(&part)?;
+    *part.checksum_mut() = checksum(&text);
+    Ok(part)
+}
+
+/// FNV-1a of 64 bits of all that stands in a part's text before its checksum, which is the last field.
+fn checksum(text: &str) -> String {
+    let end = text.rfind("\"checksum\"").unwrap_or(text.len());
+    let fold = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let sum = text.as_bytes()[..end].iter().fold(0xcbf2_9ce4_8422_2325, fold);
+    format!("{sum:016x}")
 }
 
 /// The parts in these texts, in the order of their shards. `files`: name and text of each.
@@ -61,9 +82,12 @@ pub fn whole<P: Part>(files: &[(String, String)]) -> Result<Vec<P>, MergeError> 
 }
 
 fn read<'a, P: Part>(file: &'a str, text: &str) -> Result<(Shard, &'a str, P), MergeError> {
-    let part: P = serde_json::from_str(text)
+    let mut part: P = serde_json::from_str(text)
         .map_err(|error| MergeError::Unreadable { file: file.to_owned(), error })?;
     let damaged = |flaw: String| MergeError::Damaged { file: file.to_owned(), flaw };
+    if *part.checksum_mut() != checksum(text) {
+        return Err(damaged("its content is not that of its checksum".to_owned()));
+    }
     let (number, count) = part.numbers();
     let shard = Shard::new(number, count).map_err(|error| damaged(error.to_string()))?;
     match part.flaw(shard) {

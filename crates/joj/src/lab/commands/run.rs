@@ -13,6 +13,7 @@ use joj_analysis::lab::result::{
 };
 use joj_analysis::lab::shards::plan::{IndexedOutcome, LAB_PART_FORMAT, LAB_PART_VERSION, LabPart};
 use joj_analysis::lab::shards::shard::Shard;
+use joj_analysis::lab::shards::whole::sealed;
 
 use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
@@ -37,7 +38,7 @@ use crate::lab::shipped::devices;
 use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::plans;
 use crate::lab::work::plan::PlanWork;
-use crate::machine::files::output_file;
+use crate::machine::files::output_file::{self, OutputError};
 use crate::machine::proc::signal;
 use crate::machine::qemu::process::{self, Machine, MachineStart, Qemu};
 use crate::replay::error::ReplayError;
@@ -227,7 +228,9 @@ fn give_part(
         outcomes: own.map(|index| IndexedOutcome { index, outcome: measured.take(index) }).collect(),
         machine: measured.machine,
         cells,
+        checksum: String::new(),
     };
+    let part = sealed(part).map_err(OutputError::Json)?;
     let result = part.own_result();
     if measured.stop.is_none() {
         output_file::report(options.json.as_deref(), &part, || table::table(&result))?;

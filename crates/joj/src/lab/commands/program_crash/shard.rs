@@ -7,6 +7,7 @@ use joj_analysis::lab::shards::program_crash::{
     PROGRAM_CRASH_PART_FORMAT, PROGRAM_CRASH_PART_VERSION, ProgramCrashPart, StatesPlan,
 };
 use joj_analysis::lab::shards::shard::Shard;
+use joj_analysis::lab::shards::whole::sealed;
 
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::lab::commands::error::LabError;
@@ -15,6 +16,7 @@ use crate::lab::commands::program_crash::session::CutSession;
 use crate::lab::image::archive::Contents;
 use crate::lab::jobs::program_crash::PROGRAM_RECORDING_ENDS;
 use crate::lab::recorded_log::recording_file;
+use crate::machine::files::output_file::OutputError;
 
 /// The part of `shard`, of a session that came to its end with `result`.
 /// # Errors
@@ -35,7 +37,7 @@ pub fn part(
         let recording = states.map(|_| parts::checksum(PROGRAM_RECORDING_ENDS.map(file))).transpose()?;
         plans.push(StatesPlan { recording, states: states.unwrap_or(0) });
     }
-    Ok(ProgramCrashPart {
+    let part = ProgramCrashPart {
         format: PROGRAM_CRASH_PART_FORMAT.to_owned(),
         version: PROGRAM_CRASH_PART_VERSION,
         shard: shard.number(),
@@ -44,5 +46,7 @@ pub fn part(
         recordings: session.recordings().display().to_string(),
         plans,
         result,
-    })
+        checksum: String::new(),
+    };
+    Ok(sealed(part).map_err(OutputError::Json)?)
 }
