@@ -61,7 +61,8 @@ impl Finding {
 pub struct Checked {
     /// The finding.
     pub finding: Finding,
-    /// The last line that the check printed, or why there was none.
+    /// The last line that the check printed to standard output, and behind it in parentheses that to standard error, where there are
+    /// both; or why the check came to no end.
     pub said: String,
 }
 

@@ -176,11 +176,11 @@ impl<'job> ProgramCrashes<'job> {
     /// Makes what the program begins with.
     fn before(&self) -> Result<(), GuestError> {
         let Some(before) = &self.job.before else { return Ok(()) };
-        let (status, said) = self.run(&mut rooted::command(&shell(before), &self.job.environment))?;
+        let (status, printed) = self.run(&mut rooted::command(&shell(before), &self.job.environment))?;
         if status.success() {
             return Ok(());
         }
-        Err(GuestError::Before { status, said: last_line(&said) })
+        Err(GuestError::Before { status, said: last_lines(&printed) })
     }
 
     /// Runs the program.
@@ -248,22 +248,22 @@ impl<'job> ProgramCrashes<'job> {
         File::create(PROMISES).and_then(|mut file| file.write_all(promises)).map_err(problem)?;
         let mut command = rooted::command(&shell(&self.job.check), &self.job.environment);
         command.stdin(File::open(PROMISES).map_err(problem)?).env(LINES_VARIABLE, promised.to_string());
-        let (status, output) = self.run(&mut command)?;
+        let (status, printed) = self.run(&mut command)?;
         let finding = Finding::of_exit_code(status.code());
-        let mut said = last_line(&output);
+        let mut said = last_lines(&printed);
         if finding == Finding::CheckFailed {
             said = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
         }
-        Ok((found(finding, &said), output))
+        Ok((found(finding, &said), printed.concat()))
     }
 
-    /// Runs a command to its end, and gives the end of what it printed, standard error last.
-    fn run(&self, command: &mut Command) -> Result<(ExitStatus, String), GuestError> {
+    /// Runs a command to its end, and gives the ends of what it printed to standard output and to standard error.
+    fn run(&self, command: &mut Command) -> Result<(ExitStatus, [String; 2]), GuestError> {
         let make = |file: &str| File::create(file).map_err(cannot(format!("make {file}")));
         command.stdout(make(STDOUT)?).stderr(make(STDERR)?);
         let status = command.status().map_err(cannot("start /bin/sh"))?;
         rooted::end_all();
-        Ok((status, [STDOUT, STDERR].map(|file| tail(&fs::read(file).unwrap_or_default())).concat()))
+        Ok((status, [STDOUT, STDERR].map(|file| tail(&fs::read(file).unwrap_or_default()))))
     }
 
     /// Puts back what can be put back: halves of the missing blocks first, then smaller parts, then each alone.
@@ -340,6 +340,27 @@ fn tail(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_BYTES_MAX)..]).into_owned()
 }
 
-fn last_line(text: &str) -> String {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned()
+/// The last line of standard output, and behind it that of standard error: which of them tells what is wrong, and which was printed
+/// last, is not known. A program that prints to a file keeps its lines back until its end.
+fn last_lines(printed: &[String; 2]) -> String {
+    let last = |text: &String| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
+    match printed.each_ref().map(last) {
+        [Some(out), Some(error)] if out != error => format!("{out} ({error})"),
+        [out, error] => out.or(error).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_may_be_told_on_either_output() {
+        let said = |out: &str, error: &str| last_lines(&[out.to_owned(), error.to_owned()]);
+        assert_eq!(said("looking\nWAY1 file gone\n\n", ""), "WAY1 file gone");
+        assert_eq!(said("", "Traceback\n KeyError: 'x'\n"), "KeyError: 'x'");
+        assert_eq!(said("WAY1 file gone\n", "warning: old\n"), "WAY1 file gone (warning: old)");
+        assert_eq!(said("gone\n", "gone\n"), "gone");
+        assert_eq!(said("\n", " "), "");
+    }
 }
