@@ -169,6 +169,9 @@ pub struct BrokenStates {
     pub last_line: Option<String>,
     /// What the missing writes were.
     pub left_out: Vec<LeftOut>,
+    /// What the check found when it looked at the shortest state again, where that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Checked>,
 }
 
 /// A write that is missing.

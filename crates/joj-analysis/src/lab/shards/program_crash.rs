@@ -232,6 +232,7 @@ mod tests {
             since_start_ns: shortest.at_ns - 100,
             last_line: Some(format!("line {}", shortest.promised)),
             left_out: Vec::new(),
+            again: None,
         }
     }
 

@@ -83,8 +83,9 @@ pub enum ProgramReport {
     Looked(Checked, String),
     /// A word of the command line has two meanings: which, and what to write instead.
     Ambiguous(String),
-    /// The writes that have to be missing, and how many states were looked at to know it.
-    Shrunk(Missing, u64),
+    /// The writes that have to be missing, and how many states were looked at to know it; and what the check found there later, where that
+    /// is something else.
+    Shrunk(Missing, u64, Option<Checked>),
 }
 
 /// Ends of the names of a recording's files; the last one is written last, and says that it is whole. `output`: all that the program

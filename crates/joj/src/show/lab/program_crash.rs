@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::lab::program_crash::{
-    BrokenStates, Finding, HostWord, ProgramCrashResult, ProgramRun, ProgramVolume,
+    BrokenStates, Checked, Finding, HostWord, ProgramCrashResult, ProgramRun, ProgramVolume,
 };
 
 use crate::show::paper::columns;
@@ -139,6 +139,14 @@ fn tell(text: &mut String, result: &ProgramCrashResult, number: usize, broken: &
     }
     if let Some(more) = broken.left_out.len().checked_sub(WRITES_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "  and {more} more");
+    }
+    if let Some(Checked { finding, said }) = &broken.again {
+        let _ = writeln!(
+            text,
+            "  NOT SURE: the check looked at the same bytes again, and said: {}{}{said}. Mend the check first",
+            finding.word(),
+            if said.is_empty() { "" } else { ", " }
+        );
     }
     let _ = writeln!(text, "  state: {}", state_name(number, state.at_ns, &state.missing));
 }

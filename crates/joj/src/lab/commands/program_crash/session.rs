@@ -330,21 +330,24 @@ impl<'a> CutSession<'a> {
         let can_shrink = |one: &&(usize, usize, ProgramState)| one.2.checked.finding != Finding::Ended;
         let which: Vec<usize> = (0..shortest.len()).filter(|one| can_shrink(&&shortest[*one])).collect();
         let units = self.units(which.iter().map(|one| unit(&shortest[*one])));
+        let mut again: BTreeMap<usize, Checked> = BTreeMap::new();
         if !units.is_empty() {
             let batches = batches(&units, which.iter().map(|one| shortest[*one].0), pool.lanes());
             let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64);
             let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
-                if let Ok(ProgramReport::Shrunk(missing, _)) = report {
-                    let state = &mut shortest[which[unit - units[0]]].2;
+                if let Ok(ProgramReport::Shrunk(missing, _, other)) = report {
+                    let number = which[unit - units[0]];
+                    let state = &mut shortest[number].2;
                     (state.missing, state.missing_writes) = (missing.to_string(), missing.writes());
+                    again.extend(other.map(|other| (number, other)));
                 }
             });
             progress.clear();
             ended?;
         }
-        for (number, states, state) in shortest {
+        for (way, (number, states, state)) in shortest.into_iter().enumerate() {
             let told = self.tell(number, states, state)?;
-            self.found[number].broken.push(told);
+            self.found[number].broken.push(BrokenStates { again: again.remove(&way), ..told });
         }
         Ok(())
     }
@@ -379,7 +382,7 @@ impl<'a> CutSession<'a> {
         });
         let left_out = left_out.collect();
         let since_start_ns = state.at_ns.saturating_sub(recording.written.begin_ns);
-        Ok(BrokenStates { states, shortest: state, since_start_ns, last_line, left_out })
+        Ok(BrokenStates { states, shortest: state, since_start_ns, last_line, left_out, again: None })
     }
 }
 

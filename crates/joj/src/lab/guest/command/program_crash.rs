@@ -46,6 +46,9 @@ const LINE_MAX: usize = 300;
 /// States that are looked at to find out which missing writes it takes.
 const SHRINKING_MAX: u64 = 100;
 
+/// How often the check looks at the shortest state again, to see whether it always says the same.
+const LOOKS_AGAIN: u32 = 3;
+
 /// Cuts, and looks at states.
 #[derive(Debug)]
 pub struct ProgramCrashes<'job> {
@@ -302,7 +305,11 @@ impl<'job> ProgramCrashes<'job> {
                 }
             }
         }
-        Ok(ProgramReport::Shrunk(missing, looked))
+        let mut again = None;
+        for _ in 0..LOOKS_AGAIN {
+            again = again.or(Some(self.look(state, &missing)?.0).filter(|checked| checked.group() != wanted));
+        }
+        Ok(ProgramReport::Shrunk(missing, looked, again))
     }
 
     fn load(&mut self, index: usize) -> Result<(), GuestError> {
