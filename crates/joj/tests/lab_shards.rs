@@ -182,6 +182,24 @@ fn parts_of_joj_crash_are_one_result_with_its_exit_code() {
 }
 
 #[test]
+fn a_check_that_only_failed_or_is_not_sure_has_another_exit_code() {
+    let files = TestFiles::new("merge-unsure");
+    for (name, finding, again) in
+        [("failed", Finding::CheckFailed, None), ("unsure", Finding::Lost, Some(Finding::Kept))]
+    {
+        let mut part = crash_part(1, 1);
+        let volume = &mut part.result.volumes[0];
+        volume.states[0].checked.finding = finding;
+        volume.broken[0].shortest.checked.finding = finding;
+        volume.broken[0].again = again.map(|finding| Checked { finding, said: String::new() });
+        let part = write(&files, name, &sealed(part).unwrap());
+        let (code, printed, said) = told(&["lab", "merge", &part]);
+        assert_eq!(code, Some(1), "{said}");
+        assert_eq!(printed.contains("NOT SURE"), again.is_some(), "{printed}");
+    }
+}
+
+#[test]
 fn a_shard_that_cannot_be_is_told_before_anything_starts() {
     let crash = ["crash", "--check", "true", "--recordings", "kept", "--json", "part.json"];
     for (text, expected) in [

@@ -247,10 +247,23 @@ pub struct ProgramCrashResult {
     pub volumes: Vec<ProgramVolume>,
 }
 
+impl BrokenStates {
+    /// True where they break a promise: not where the check itself failed, the machine ended, or the check says now this, now that.
+    pub fn is_sure(&self) -> bool {
+        let is_answer = !matches!(self.shortest.checked.finding, Finding::CheckFailed | Finding::Ended);
+        is_answer && self.again.is_none()
+    }
+}
+
 impl ProgramCrashResult {
+    /// True where there is a state that is not kept.
+    pub fn has_broken(&self) -> bool {
+        self.volumes.iter().any(|volume| !volume.broken.is_empty())
+    }
+
     /// True where a state broke a promise.
     pub fn is_broken(&self) -> bool {
-        self.volumes.iter().any(|volume| !volume.broken.is_empty())
+        self.volumes.iter().flat_map(|volume| &volume.broken).any(BrokenStates::is_sure)
     }
 
     /// True where states of each filesystem were looked at, and none broke a promise.
@@ -300,6 +313,22 @@ mod tests {
         let expected = [Finding::Kept, Finding::Lost, Finding::Corrupt].into_iter();
         let expected: Vec<Finding> = expected.chain([Finding::CheckFailed; 3]).collect();
         assert_eq!(codes.map(Finding::of_exit_code).to_vec(), expected);
+    }
+
+    #[test]
+    fn only_a_sure_answer_of_the_check_or_of_the_kernel_breaks_a_promise() {
+        let of = |finding, again: Option<Finding>| BrokenStates {
+            states: 1,
+            shortest: state(1, 0, finding, ""),
+            since_start_ns: 1,
+            last_line: None,
+            left_out: Vec::new(),
+            again: again.map(|finding| Checked { finding, said: String::new() }),
+        };
+        for finding in [Finding::Lost, Finding::Corrupt, Finding::Unmountable, Finding::Unusable] {
+            assert!(of(finding, None).is_sure() && !of(finding, Some(Finding::Kept)).is_sure(), "{finding:?}");
+        }
+        assert!(!of(Finding::CheckFailed, None).is_sure() && !of(Finding::Ended, None).is_sure());
     }
 
     #[test]

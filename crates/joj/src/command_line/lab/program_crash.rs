@@ -35,8 +35,8 @@ working directory stands for it; where the program makes one of that name, joj a
 
 A short program is cut at every moment, a long one at --states moments that --seed chooses. Of each way to break joj looks for
 the state with the fewest missing writes, and says which they are.
-The exit code is 0 when every promise was kept, 3 when one was broken, 1 when something could not be done, 2 for a wrong command
-line, 130 after Ctrl-C.";
+The exit code is 0 when every promise was kept, 3 when one was broken, 1 when something could not be done or only the check failed,
+2 for a wrong command line, 130 after Ctrl-C.";
 
 /// Options of `joj crash`: a program, or what joj brings.
 #[derive(Debug, Args)]

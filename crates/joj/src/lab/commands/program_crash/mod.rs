@@ -93,7 +93,7 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
         session.stopped(stop);
     }
     result.volumes = std::mem::take(&mut session.found);
-    let place = recordings.kept_if(result.is_broken() || options.recordings.is_some());
+    let place = recordings.kept_if(result.has_broken() || options.recordings.is_some());
     let part = match options.shard.filter(|_| stop.is_none()) {
         Some(shard) => Some(shard::part(options, shard, &pool.contents, &session, result.clone())?),
         None => None,
