@@ -125,7 +125,7 @@ fn crash_part(number: u32, count: u32) -> ProgramCrashPart {
         since_start_ns: 9,
         last_line: None,
         left_out: Vec::new(),
-            again: None,
+        again: None,
     };
     let volume = ProgramVolume {
         filesystem: "ext4".parse().unwrap(),

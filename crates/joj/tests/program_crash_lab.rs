@@ -25,6 +25,9 @@ use waldio::skipped;
 /// Exit code 1 where a line that was printed is not in the file, 2 where there is another one than `one` and `two`.
 const CHECK: &str = "touch file; while read line; do grep -qx \"$line\" file || { echo \"line $line is gone\"; exit 1; }; done; \
                      grep -qvx -e one -e two file && { echo another line; exit 2; }; exit 0";
+/// The same, but for each third time: /run is one for all checks of a machine.
+const NOT_EACH_TIME: &str = "test $JOJ_LINES = 0 || test -s file && exit 0; looked=$(cat /run/looked 2>/dev/null); \
+                             echo \"x$looked\" > /run/looked; test $((${#looked} % 3)) = 2 && exit 0; echo gone; exit 1";
 /// Promises what is durable.
 const RIGHT: &str = "echo one > file; sync file; sync .; echo one; echo two >> file; sync file; echo two";
 /// Promises first.
@@ -233,6 +236,10 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
     let again = run(&scratch, &[&options[..], &["--state", &state]].concat(), TOO_EARLY);
     let (result, code) = again.expect("the machine was there");
     assert_eq!((only(&result).count(Finding::Lost), only(&result).states.len(), code), (1, 1, Some(3)));
+    let flaky = ["--check", NOT_EACH_TIME, "--states", "40", "--recordings", recordings];
+    let (result, code) = run(&scratch, &flaky, TOO_EARLY).expect("the machine was there");
+    let [way] = &only(&result).broken[..] else { panic!("{:?}", only(&result).broken) };
+    assert_eq!((way.again.as_ref().map(|checked| checked.finding), code), (Some(Finding::Kept), Some(1)));
 }
 
 #[test]
@@ -383,6 +390,27 @@ fn what_cannot_be_is_told_before_anything_starts() {
         let (code, said) = told(&crash(words));
         assert!(said.contains(expected) && code == Some(2), "{words:?}: {code:?}, {said}");
     }
+    let scratch = Scratch::new("crash-outputs");
+    let recordings = scratch.file("kept/recordings");
+    fs::create_dir_all(&recordings).expect("a directory");
+    let check = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-check-{}.sh", std::process::id()));
+    fs::write(&check, "exit 0\n").expect("a file");
+    let [check, kept, log] =
+        [check, scratch.file("kept"), recordings.join("00.log")].map(|file| file.display().to_string());
+    let shell = format!("sh {check}");
+    for (words, expected, exit) in [
+        (["--json", &check, "--check", &shell, "--", "true"].as_slice(), "is named twice", 1),
+        (
+            &["--json", &log, "--recordings", &kept, "--check", "true", "--", "true"],
+            "is for recordings alone",
+            2,
+        ),
+    ] {
+        let (code, said) = told(&crash(words));
+        assert!(said.contains(expected) && code == Some(exit), "{words:?}: {code:?}, {said}");
+    }
+    assert_eq!(fs::read_to_string(&check).expect("the check"), "exit 0\n");
+    fs::remove_file(&check).expect("removed");
     let (code, said) = told(&crash(&["--check", "true", "--device", "nothing-like-it", "--", "true"]));
     assert!(said.contains("nothing-like-it") && code == Some(1), "{code:?}, {said}");
 }

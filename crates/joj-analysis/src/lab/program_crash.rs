@@ -326,7 +326,10 @@ mod tests {
             again: again.map(|finding| Checked { finding, said: String::new() }),
         };
         for finding in [Finding::Lost, Finding::Corrupt, Finding::Unmountable, Finding::Unusable] {
-            assert!(of(finding, None).is_sure() && !of(finding, Some(Finding::Kept)).is_sure(), "{finding:?}");
+            assert!(
+                of(finding, None).is_sure() && !of(finding, Some(Finding::Kept)).is_sure(),
+                "{finding:?}"
+            );
         }
         assert!(!of(Finding::CheckFailed, None).is_sure() && !of(Finding::Ended, None).is_sure());
     }

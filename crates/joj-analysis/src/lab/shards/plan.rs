@@ -248,7 +248,10 @@ mod tests {
         let old = with("old.json", &old);
         assert!(old.contains("version of old.json is 1") && old.contains("run its shard again"), "{old}");
         let changed = with("bit.json", &text(&third).replace("\"shard\": 3", "\"shard\": 2"));
-        assert_eq!(changed, "bit.json is damaged: its content is not that of its checksum; run its shard again");
+        assert_eq!(
+            changed,
+            "bit.json is damaged: its content is not that of its checksum; run its shard again"
+        );
         let whole = with("whole.json", &serde_json::to_string(&of_one_run()).unwrap());
         assert!(whole.starts_with("whole.json is the result of a whole run"), "{whole}");
         let other = with("x.json", r#"{"format": "joj-trace", "version": 1}"#);

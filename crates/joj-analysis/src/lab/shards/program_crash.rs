@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::Word;
 use crate::lab::program_crash::{
-    PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, BrokenStates, Checked, Finding, ProgramCrashResult, ProgramRun, ProgramState, ProgramVolume, broken,
+    BrokenStates, Checked, Finding, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult,
+    ProgramRun, ProgramState, ProgramVolume, broken,
 };
 use crate::lab::shards::shard::Shard;
 use crate::lab::shards::whole::{Part, differs, machine_differs, made_from_differs};
@@ -312,7 +313,8 @@ mod tests {
     }
 
     fn merged(parts: &[ProgramCrashPart]) -> Result<ProgramCrashResult, String> {
-        let text = |part: &ProgramCrashPart| serde_json::to_string_pretty(&sealed(part.clone()).unwrap()).unwrap();
+        let text =
+            |part: &ProgramCrashPart| serde_json::to_string_pretty(&sealed(part.clone()).unwrap()).unwrap();
         let files: Vec<(String, String)> =
             parts.iter().zip('a'..).map(|(part, name)| (format!("{name}.json"), text(part))).collect();
         match merge(&files) {

@@ -51,6 +51,13 @@ impl HostWords {
     }
 }
 
+/// The files of this machine that the words of commands, and of shells' commands, name.
+pub fn named_files<'a>(words: &[String], shells: impl IntoIterator<Item = &'a String>) -> Vec<PathBuf> {
+    let of_shells = shells.into_iter().flat_map(|text| shell_words(text));
+    let words = words.iter().cloned().chain(of_shells);
+    words.map(PathBuf::from).filter(|file| file.is_file()).collect()
+}
+
 /// A file of this machine that a guest does not see.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hidden {
@@ -147,6 +154,14 @@ mod tests {
         assert_eq!(found, Some(Hidden { file: PathBuf::from(&own), place: "/tmp".to_owned() }));
         assert!(in_shell.iter().all(|one| *one == found), "{in_shell:?}");
         assert_eq!((behind_link, seen), (found, None));
+    }
+
+    #[test]
+    fn files_that_a_command_reads_are_known_by_any_name() {
+        let whole = std::env::current_dir().unwrap().join("Cargo.toml");
+        let shell = format!("sh './Cargo.toml' <\"{}\" || cat none", whole.display());
+        let named = named_files(&["cat".to_owned(), "Cargo.toml".to_owned()], [&shell]);
+        assert_eq!(named, [PathBuf::from("Cargo.toml"), PathBuf::from("./Cargo.toml"), whole]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// Two results would be written to one file.
-    #[error("{} is named twice; give each result a FILE of its own", .0.display())]
+    #[error("{} is named twice, or has a second name that is; give each result a FILE of its own", .0.display())]
     NamedTwice(PathBuf),
     /// There can be no such file.
     #[error("cannot write {}: it is a directory or its directory is missing; give another FILE", .0.display())]
@@ -53,7 +54,7 @@ pub fn check_apart<'a>(
         read.filter_map(|file| fs::canonicalize(file).ok()).filter(|file| file.is_file()).collect();
     for file in files.into_iter().filter(|file| !is_stdout(file)) {
         let place = place(file)?;
-        if places.contains(&place) {
+        if places.iter().any(|known| *known == place || is_same_file(known, &place)) {
             return Err(OutputError::NamedTwice(file.clone()));
         }
         // Nothing is kept in a device, such as /dev/null.
@@ -62,6 +63,14 @@ pub fn check_apart<'a>(
         }
     }
     Ok(())
+}
+
+/// True for two names of one file that is there.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| {
+        fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|facts| (facts.dev(), facts.ino()))
+    };
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 /// The path without links of a file that can be made.
@@ -157,6 +166,23 @@ mod tests {
 
     /// The disk is full there.
     const FULL: &str = "/dev/full";
+
+    #[test]
+    fn a_file_that_is_read_is_not_written_by_another_name() {
+        let directory = std::env::temp_dir().join(format!("joj-output-names-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let [read, link, symlink, other] =
+            ["read", "link", "symlink", "other"].map(|name| directory.join(name));
+        fs::write(&read, "").unwrap();
+        fs::write(&other, "").unwrap();
+        fs::hard_link(&read, &link).unwrap();
+        std::os::unix::fs::symlink(&read, &symlink).unwrap();
+        let refused = [&read, &link, &symlink].map(|file| check_apart([&read], [file]).is_err());
+        let two = check_writable([&read, &link]).is_err();
+        let apart = check_apart([&read], [&other]).is_ok();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!((refused, two, apart), ([true; 3], true, true));
+    }
 
     #[test]
     fn a_file_that_cannot_be_written_keeps_no_other_from_it() {

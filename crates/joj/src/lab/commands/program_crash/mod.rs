@@ -11,6 +11,7 @@ mod session;
 mod recordings;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
@@ -24,7 +25,9 @@ use joj_analysis::lab::shards::program_crash::ProgramCrashPart;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::command_line::wrong_usage;
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::host_command::{Hidden, HostWords, command, environment, hidden, hidden_in_shell};
+use crate::lab::commands::host_command::{
+    Hidden, HostWords, command, environment, hidden, hidden_in_shell, named_files,
+};
 use crate::lab::commands::merge::crash_exit_code;
 use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::commands::program_crash::recordings::{
@@ -38,6 +41,7 @@ use crate::lab::job::{LabVolume, volumes};
 use crate::lab::jobs::program_crash::{CutState, GuestSeconds, ProgramCrashJob};
 use crate::lab::life::SessionEnd;
 use crate::lab::machine;
+use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
 use crate::lab::shipped::devices;
 use crate::lab::work::program_crash::ProgramCrashWork;
 use crate::machine::files::output_file;
@@ -63,7 +67,10 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     if let Some(what) = hidden_file(options).or_else(|| impossible_journal(options)) {
         return Ok(wrong_usage(&what));
     }
-    output_file::check_writable(&options.json)?;
+    if let Some(what) = json_among_recordings(options) {
+        return Ok(wrong_usage(&what));
+    }
+    output_file::check_apart(&read_files(options), &options.json)?;
     signal::install().map_err(LabError::Signals)?;
     devices::of(device_names(options))?;
     let contents = contents(&options.machine, Needed::default())?;
@@ -159,6 +166,24 @@ fn hidden_file(options: &ProgramCrashOptions) -> Option<String> {
          a directory outside of {place}, and name that",
         file.display()
     ))
+}
+
+/// Files of this machine that are read, as far as the command line names them.
+fn read_files(options: &ProgramCrashOptions) -> Vec<PathBuf> {
+    let mut files = named_files(&options.command, options.before.iter().chain(&options.check));
+    files.extend(device_names(options).map(PathBuf::from));
+    files.extend(options.machine.kernel.clone());
+    files
+}
+
+/// Why the JSON cannot be where the recordings are, if it is to be there.
+fn json_among_recordings(options: &ProgramCrashOptions) -> Option<String> {
+    let (json, directory) = (options.json.as_ref()?, options.recordings.as_ref()?.join(RECORDINGS_DIRECTORY));
+    let place = std::path::absolute(json).ok()?.parent()?.canonicalize().ok()?;
+    (directory.canonicalize().ok()? == place).then(|| {
+        let directory = directory.display();
+        format!("--json {}: {directory} is for recordings alone; give another FILE", json.display())
+    })
 }
 
 /// Why the journal cannot be where the options want it, if it cannot.
