@@ -235,7 +235,6 @@ pub struct ProgramCrashResult {
     /// The check, as a shell gets it.
     pub check: String,
     /// Words of the program, of `--check` and of `--before` that were taken for files of this machine.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_words: Vec<HostWord>,
     /// What chose the states.
     pub seed: u64,

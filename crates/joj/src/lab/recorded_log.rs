@@ -37,13 +37,10 @@ pub enum RecordedLogError {
     #[error("cannot read the recording: {0}")]
     Json(#[from] serde_json::Error),
     /// A file of it is not there.
-    #[error("the recording is not whole: {0} is missing; name an empty DIR, and it is made again")]
+    #[error("the recording is not whole: {0} is missing")]
     Missing(String),
     /// A file of it is not the one that was recorded.
-    #[error(
-        "the recording is damaged, or has a file of another one: {0} is not what was recorded; name an empty DIR, and it \
-         is made again"
-    )]
+    #[error("the recording is damaged, or has a file of another one: {0} is not what was recorded")]
     Changed(String),
     /// What was done has times or places that the log, or the output, does not have.
     #[error("the recording's files do not belong together: it is damaged")]

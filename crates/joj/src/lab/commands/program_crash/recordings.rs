@@ -274,8 +274,7 @@ mod tests {
                 let said = told();
                 // A changed list of checksums names the first file that has another one.
                 let named = if *end == SUMS { "recordings/00." } else { &recording_file(0, end) };
-                let is_named =
-                    said.as_ref().is_err_and(|said| said.contains(named) && said.contains("empty DIR"));
+                let is_named = said.as_ref().is_err_and(|said| said.contains(named));
                 assert!(is_named || shorter == bytes && *end == SUMS, "{end}: {said:?}");
             }
             fs::remove_file(file("one", end)).unwrap();

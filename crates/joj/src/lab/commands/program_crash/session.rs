@@ -146,7 +146,7 @@ impl<'a> CutSession<'a> {
                 Ok(told) => {
                     told.other_than(&self.work.job, number).map(|other| format!("{other}; name an empty DIR"))
                 }
-                Err(reason) => Some(reason.to_string()),
+                Err(reason) => Some(format!("{reason}; name an empty DIR")),
             };
             if self.found[number].failure.is_none() {
                 uncut.insert(number, None);
@@ -159,7 +159,7 @@ impl<'a> CutSession<'a> {
             let run = match told(recordings, number) {
                 Ok(told) => told.run,
                 Err(reason) => {
-                    volume.failure = Some(reason.to_string());
+                    volume.failure = Some(format!("{reason}; name an empty DIR"));
                     continue;
                 }
             };
