@@ -4,8 +4,8 @@
 #
 #   packages/build.sh BUILT DIRECTORY      BUILT: where libwaldio.so, libwaldio-preload.so and joj are
 #
-# On x86_64 waldio is compiled for aarch64 as well, where the compiler for that is there; joj is not: it needs that machine's libelf.
-# What is left out is said, with the reason.
+# waldio is built for musl as well, and on x86_64 for aarch64, where the compilers for that are there (packages/cross_build.sh); joj
+# is not: it needs that machine's libelf. What is left out is said, with the reason.
 set -euo pipefail
 built=$(realpath "${1:?usage: packages/build.sh BUILT DIRECTORY}")
 directory=${2:?usage: packages/build.sh BUILT DIRECTORY}
@@ -16,32 +16,43 @@ rm -rf "$directory"
 mkdir -p "$directory"
 directory=$(realpath "$directory")
 left_out() { echo "left out: $1: $2" >&2; }
+# cross CRATE TARGET: sets `file` to what was built for it, or says why it is left out and fails.
+cross() {
+    local status=0
+    file=$(packages/cross_build.sh "$1" "$2") || status=$?
+    ((status != 3)) || left_out "$1 for $2" "$file"
+    ((status == 0 || status == 3)) || exit "$status"
+    return "$status"
+}
 
 libraries=("$built/libwaldio.so")
 preloads=("$built/libwaldio-preload.so")
-cross=aarch64-unknown-linux-gnu
-if [[ $(uname -m) != x86_64 ]]; then
-    left_out "other machines" "that is for x86_64 only"
-elif ! command -v aarch64-linux-gnu-gcc >/dev/null; then
-    left_out aarch64 "its compiler is missing (packages gcc-aarch64-linux-gnu and libc6-dev-arm64-cross)"
-elif [[ ! -d $(rustc --print sysroot)/lib/rustlib/$cross ]]; then
-    left_out aarch64 "Rust's library for it is missing (rustup target add $cross)"
+musl_libraries=()
+own=$(uname -m)
+targets=("$own-unknown-linux-musl")
+if [[ $own == x86_64 ]]; then
+    targets+=(aarch64-unknown-linux-gnu aarch64-unknown-linux-musl)
 else
-    out=${CARGO_TARGET_DIR:-target}/$cross/release
-    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-        cargo build --quiet --release --locked --package waldio --target $cross
-    PREFIX=aarch64-linux-gnu- packages/separate_debug.sh "$out/libwaldio.so"
-    CC=aarch64-linux-gnu-gcc packages/preload/build.sh "$out/libwaldio-preload.so"
-    libraries+=("$(realpath "$out/libwaldio.so")")
-    preloads+=("$(realpath "$out/libwaldio-preload.so")")
+    left_out "waldio and joj for other machines" "that is for x86_64 only"
 fi
+for target in "${targets[@]}"; do
+    cross waldio "$target" || continue
+    if [[ $target == *-musl ]]; then
+        musl_libraries+=("$file")
+    else
+        libraries+=("$file")
+        preloads+=("$(dirname "$file")/libwaldio-preload.so")
+        CC=aarch64-linux-gnu-gcc packages/preload/build.sh "${preloads[-1]}"
+    fi
+done
 
 for index in "${!libraries[@]}"; do
-    packages/python/build_wheel.py "${libraries[index]}" "$directory"
     packages/system/build_archives.py waldio "$directory" "${libraries[index]}" "${preloads[index]}"
 done
+for library in "${musl_libraries[@]}"; do packages/system/build_archives.py waldio "$directory" "$library"; done
+for library in "${libraries[@]}" "${musl_libraries[@]}"; do packages/python/build_wheel.py "$library" "$directory"; done
 python/build_wheel.py "$directory"
-packages/npm/build_npm.py "$directory" "${libraries[@]}"
+packages/npm/build_npm.py "$directory" "${libraries[@]}" "${musl_libraries[@]}"
 packages/go/build_module.sh "$directory/go" "${libraries[@]}"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 tar --sort=name --owner=0 --group=0 --mtime=@499162500 -C "$directory" -cf - go | gzip -n >"$directory/waldio-go-$version.tar.gz"

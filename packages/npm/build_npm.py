@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the npm packages from built libraries: `waldio`, and one for each platform that it depends on; prints their paths.
 
-    packages/npm/build_npm.py DIRECTORY LIBRARY...      libwaldio.so for x86_64, aarch64 or both
+    packages/npm/build_npm.py DIRECTORY LIBRARY...      libwaldio.so for x86_64 and aarch64, each with glibc and with musl
 
 Two builds of the same libraries give the same bytes. They are what `npm pack` would make; npm is not needed.
 """
@@ -21,6 +21,8 @@ import build_wheel  # noqa: E402
 
 #: npm's names, by the wheel's.
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
+#: How a package's name ends, by npm's name of the C library.
+ENDINGS = {"glibc": "gnu", "musl": "musl"}
 #: 1985, as npm does: some tools refuse older files.
 TIME = 499162500
 
@@ -29,15 +31,16 @@ def platform_package(library, version):
     """Name and files of the package that holds one library."""
     tag = build_wheel.platform(library)
     machine = MACHINES[tag.split("_", 3)[3]]
-    name = f"waldio-linux-{machine}-gnu"
+    libc = build_wheel.libc(library)
+    name = f"waldio-linux-{machine}-{ENDINGS[libc]}"
     manifest = {
         "name": name,
         "version": version,
-        "description": f"libwaldio.so for the package waldio, on Linux {machine} with glibc",
+        "description": f"libwaldio.so for the package waldio, on Linux {machine} with {libc}",
         "license": "MIT OR Apache-2.0",
         "os": ["linux"],
         "cpu": [machine],
-        "libc": ["glibc"],
+        "libc": [libc],
     }
     return name, {"package.json": as_json(manifest), "libwaldio.so": library.read_bytes(), **licences()}
 

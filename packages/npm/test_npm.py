@@ -27,8 +27,9 @@ PLACE = os.environ.get("JOJ_TEST_DIR", "/var/tmp")
 LEVEL = sys.argv.pop(1) if sys.argv[1:2] in (["test"], ["soak"]) else "test"
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import build_npm  # noqa: E402
+import stand_in  # noqa: E402
 
 VERSION = build_npm.build_wheel.version()
 
@@ -146,6 +147,17 @@ class Package(unittest.TestCase):
         self.assertEqual(asked, {name: VERSION for name in names[1:]})
         self.assertEqual(len(names), 2)
 
+    def test_glibc_and_musl_have_a_package_each(self):
+        packages = build_npm.build(self.work / "both", [LIBRARY, stand_in.musl_library(self.work / "musl")])
+        manifests = []
+        for path in packages:
+            with tarfile.open(path) as archive:
+                manifests.append(json.load(archive.extractfile("package/package.json")))
+        main, gnu, musl = manifests
+        self.assertEqual(musl["name"], gnu["name"].replace("-gnu", "-musl"))
+        self.assertEqual((gnu["libc"], musl["libc"]), (["glibc"], ["musl"]))
+        self.assertEqual(main["optionalDependencies"], {gnu["name"]: VERSION, musl["name"]: VERSION})
+
     def test_two_builds_are_the_same_bytes(self):
         again = build_npm.build(self.work / "again", [LIBRARY])
         self.assertEqual([path.read_bytes() for path in self.packages], [path.read_bytes() for path in again])
@@ -194,6 +206,28 @@ class Installed(unittest.TestCase):
             try { require("waldio").getLoadablePath(); } catch (error) { console.log(error.message); }
         """
         self.assertIn("waldio-linux-riscv64-gnu is not installed", self.run_in(["node"], code))
+
+    def test_the_package_is_that_of_the_programs_c_library(self):
+        if shutil.which("node") is None:
+            self.skipTest("node is missing")
+        program = self.project / "program"
+        link = ["cc", "-xc", "-", "-o", program, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"]
+        subprocess.run(link, input=b"int main(void) { return 0; }", check=True)
+        code = """
+            const set = (name, value) => Object.defineProperty(process, name, { value });
+            set("arch", "riscv64");
+            const told = () => { try { require("waldio").getLoadablePath(); } catch (error) { console.log(error.message); } };
+            set("execPath", PROGRAM);
+            told();
+            // Without the file, by what Node reports of itself.
+            set("execPath", "/nowhere");
+            told();
+            process.report.getReport = () => ({ header: {} });
+            told();
+        """
+        told = self.run_in(["node"], code.replace("PROGRAM", json.dumps(str(program)))).splitlines()
+        ends = [re.search("waldio-linux-riscv64-([a-z]+) is not installed", line).group(1) for line in told]
+        self.assertEqual(ends, ["musl", "gnu", "musl"])
 
 
 def promise(command, code):

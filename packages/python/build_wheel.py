@@ -3,8 +3,8 @@
 
     packages/python/build_wheel.py LIBRARY DIRECTORY
 
-Its tag says which machine and which glibc the library needs, as the library itself says. Two builds of the same library give the
-same bytes. Only the standard library, and readelf.
+Its tag says which machine and which glibc the library needs, as the library itself says, or musl. Two builds of the same library
+give the same bytes. Only the standard library, and readelf.
 """
 
 import pathlib
@@ -21,10 +21,25 @@ from wheel_file import version  # noqa: E402
 MACHINES = {62: "x86_64", 183: "aarch64"}
 #: What a manylinux wheel may need (PEP 600): it is there on every Linux with glibc.
 ALLOWED = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux[a-z0-9-]*)\.so\.\d+")
+#: musl by Alpine's name, which every musl takes for its own. A musllinux wheel may need nothing else, as auditwheel has it: a plain
+#: Alpine has no libgcc_s.so.1 either.
+MUSL = re.compile(r"libc\.musl-[a-z0-9_]+\.so\.1")
+#: The oldest musl that has musllinux tags still (PEP 656); what a library needs of musl has no versions that could be read.
+MUSL_VERSION = "1_2"
 
 
 def readelf(option, library):
     return subprocess.run(["readelf", "--wide", option, library], capture_output=True, text=True, check=True).stdout
+
+
+def needed(library):
+    """The libraries that it asks the loader for."""
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", library))
+
+
+def libc(library):
+    """The C library that it was linked with: "glibc" or "musl"."""
+    return "musl" if any(MUSL.fullmatch(name) for name in needed(library)) else "glibc"
 
 
 def platform(library):
@@ -35,11 +50,15 @@ def platform(library):
     machine = MACHINES.get(int.from_bytes(head[18:20], "little"))
     if machine is None:
         sys.exit(f"{library} is for a machine without a tag: {', '.join(MACHINES.values())} have one")
-    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", library))
-    foreign = [name for name in needed if not ALLOWED.fullmatch(name)]
+    kind, allowed = ("musllinux", MUSL) if libc(library) == "musl" else ("manylinux", ALLOWED)
+    foreign = [name for name in needed(library) if not allowed.fullmatch(name)]
     if foreign:
-        sys.exit(f"{library} needs {', '.join(foreign)}, which a manylinux wheel may not")
+        sys.exit(f"{library} needs {', '.join(foreign)}, which a {kind} wheel may not")
     versions = re.findall(r"GLIBC_(\d+)\.(\d+)", readelf("--version-info", library))
+    if kind == "musllinux":
+        if versions:
+            sys.exit(f"{library} is linked with musl, and needs symbols of glibc")
+        return f"musllinux_{MUSL_VERSION}_{machine}"
     major, minor = max((int(major), int(minor)) for major, minor in versions)
     return f"manylinux_{major}_{minor}_{machine}"
 

@@ -28,6 +28,7 @@ PLACE = os.environ.get("JOJ_TEST_DIR", "/var/tmp")
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 import build_wheel  # noqa: E402
+import stand_in  # noqa: E402
 
 PRELUDE = """
 import os, sqlite3, waldio
@@ -200,6 +201,13 @@ class Wheel(unittest.TestCase):
         self.assertEqual((int(tag[1]), int(tag[2])), asked)
         self.assertEqual(library[4], 2, "64 bits")
         self.assertEqual(library[18], {"x86_64": 62, "aarch64": 183}[tag[3]])
+
+    def test_a_library_for_musl_has_its_tag_and_needs_nothing_else(self):
+        wheel = build_wheel.build(stand_in.musl_library(self.work / "musl"), self.work)
+        self.assertRegex(wheel.name, r"^waldio-[\d.]+-py3-none-musllinux_1_2_(x86_64|aarch64)\.whl$")
+        for name, more in [("unwinder", "-lgcc_s"), ("glibc", "-l:libc.so.6")]:
+            with self.assertRaises(SystemExit, msg=name):
+                build_wheel.build(stand_in.musl_library(self.work / name, more), self.work)
 
     def test_what_is_no_library_of_that_kind_is_refused(self):
         for name, content in [("text.so", b"text"), ("narrow.so", b"\x7fELF\x01\x01" + bytes(60))]:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Makes a deb and a tarball of waldio or of joj; prints their paths.
 
-    packages/system/build_archives.py waldio DIRECTORY LIBRARY PRELOAD
+    packages/system/build_archives.py waldio DIRECTORY LIBRARY [PRELOAD]
     packages/system/build_archives.py joj DIRECTORY PROGRAM
 
-The tarball holds what the deb installs, below one folder. Which Debian packages a deb needs is read from the files themselves. Debug
-information, where it stands beside a file (packages/separate_debug.sh), goes into a tarball of its own. Two builds of the same
-files give the same bytes.
+The tarball holds what the deb installs, below one folder. Which Debian packages a deb needs is read from the files themselves. Of a
+library for musl there is a tarball alone, without PRELOAD: Debian has glibc. Debug information, where it stands beside a file
+(packages/separate_debug.sh), goes into a tarball of its own. Two builds of the same files give the same bytes.
 """
 
 import gzip
@@ -91,8 +91,8 @@ def documents(name):
     }
 
 
-def waldio_files(library, preload):
-    files = {f"usr/lib/waldio/{path.name}": path.read_bytes() for path in (library, preload)}
+def waldio_files(libraries):
+    files = {f"usr/lib/waldio/{path.name}": path.read_bytes() for path in libraries}
     guides = {f"usr/share/doc/waldio/{name}": (ROOT / "docs" / name).read_bytes() for name in ("usage.md", "packages.md")}
     return files | guides | documents("waldio")
 
@@ -152,10 +152,12 @@ def deb(path, name, architecture, needs, files, packing):
 def build(name, directory, binaries, packing=("-Zxz",)):
     architecture = {machine(file) for file in binaries}.pop()
     version = build_wheel.version()
-    files = waldio_files(*binaries) if name == "waldio" else joj_files(*binaries)
-    needs = depends(binaries)
+    files = waldio_files(binaries) if name == "waldio" else joj_files(*binaries)
     directory.mkdir(parents=True, exist_ok=True)
-    folder = f"{name}-{version}-linux-{architecture}"
+    # That it has a wheel's tag says that it needs nothing but musl.
+    for_musl = name == "waldio" and "musl" in build_wheel.platform(binaries[0])
+    needs = "" if for_musl else depends(binaries)
+    folder = f"{name}-{version}-linux-{architecture}" + ("-musl" if for_musl else "")
     # In a tarball nobody looks below usr/share/doc for the licences.
     licences = {licence: (ROOT / licence).read_bytes() for licence in ("LICENSE-APACHE", "LICENSE-MIT")}
     made = [tarball(directory / f"{folder}.tar.gz", folder, {place.removeprefix("usr/"): data for place, data in files.items()} | licences)]
@@ -163,6 +165,8 @@ def build(name, directory, binaries, packing=("-Zxz",)):
     debugs = {file.name: file.read_bytes() for file in debugs if file.exists()}
     if debugs:
         made.append(tarball(directory / f"{folder}-debug.tar.gz", f"{folder}-debug", debugs))
+    if for_musl:
+        return made
     if shutil.which("dpkg-deb"):
         made.append(deb(directory / f"{name}_{version}_{architecture}.deb", name, architecture, needs, files, packing))
     else:

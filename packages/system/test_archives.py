@@ -29,9 +29,10 @@ PLACE = os.environ.get("JOJ_TEST_DIR", "/var/tmp")
 LEVEL = sys.argv.pop(1) if sys.argv[1:2] in (["test"], ["soak"]) else "test"
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import build_archives  # noqa: E402
 import build_sbom  # noqa: E402
+import stand_in  # noqa: E402
 
 VERSION = build_archives.build_wheel.version()
 QUICK = ("-Zgzip", "-z1")
@@ -104,6 +105,14 @@ class Archives(unittest.TestCase):
         self.assertIn("LICENSE-MIT", packed)
         with tarfile.open(self.made[1]) as archive:
             self.assertEqual(archive.getnames(), [f"{folder}-debug/libwaldio.so.debug"])
+
+    def test_for_musl_there_is_a_tarball_alone(self):
+        (made,) = build_archives.build("waldio", self.work / "musl", [stand_in.musl_library(self.work / "linked")], QUICK)
+        folder = f"waldio-{VERSION}-linux-{self.architecture}-musl"
+        self.assertEqual(made.name, f"{folder}.tar.gz")
+        with tarfile.open(made) as archive:
+            libraries = [name for name in archive.getnames() if name.endswith(".so")]
+        self.assertEqual(libraries, [f"{folder}/lib/waldio/libwaldio.so"])
 
     def test_two_builds_are_the_same_bytes(self):
         again = build_archives.build("waldio", self.work / "again", self.binaries, QUICK)
@@ -202,33 +211,47 @@ class Made(unittest.TestCase):
                     subprocess.run(["dpkg-deb", "--extract", path, place], check=True)
                 elif path.suffix in (".whl", ".tgz") or path.name.endswith(".tar.gz") and "debug" not in path.name:
                     shutil.unpack_archive(path, place, "zip" if path.suffix == ".whl" else "gztar")
-                for library in place.rglob("*.so") if place.is_dir() else ():
+                for library in place.rglob("*.so"):
                     # One package may hold several: the Go module.
                     machine = "arm64" if re.search("aarch64|arm64", f"{path.name} {library.name}") else "amd64"
                     head = library.read_bytes()[:20]
                     self.assertEqual((head[4], int.from_bytes(head[18:20], "little")), (2, ELF[machine]), path.name)
                     build_archives.needed_glibc(library)
+                    self.assertEqual(build_archives.build_wheel.libc(library), "musl" if "musl" in path.name else "glibc", path.name)
                     found += 1
         self.assertGreater(found, 3)
 
-    def test_the_library_for_aarch64_commits(self):
-        """On an emulated processor, with a SQLite compiled for it."""
+    def aarch64(self):
+        """Its compiler, and the command in front of its programs."""
         if LEVEL != "soak":
-            self.skipTest("SQLite is compiled for aarch64 in make soak only")
+            self.skipTest("programs of aarch64 run in make soak only")
         compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
-        wheels = list(self.PACKAGES.glob("*_aarch64.whl"))
-        if not (compiler and emulator and wheels):
-            self.skipTest("no compiler for aarch64, no qemu-aarch64 (package qemu-user), or no wheel for it")
+        if not (compiler and emulator):
+            self.skipTest("no compiler for aarch64, or no qemu-aarch64 (package qemu-user)")
+        # A library that is not there is looked for in this system: libelf, musl's loader.
+        return compiler, [emulator, "-L", "/usr/aarch64-linux-gnu"]
+
+    def test_the_libraries_for_aarch64_commit(self):
+        """On an emulated processor, with a SQLite compiled for it: by glibc and by musl."""
+        compiler, emulator = self.aarch64()
+        specs = "/usr/lib/aarch64-linux-musl/musl-gcc.specs"
         home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
         source = next(home.glob("registry/src/*/libsqlite3-sys-*/sqlite3/sqlite3.c")).parent
-        with tempfile.TemporaryDirectory(dir=PLACE) as work:
-            shutil.unpack_archive(wheels[0], work, "zip")
-            pathlib.Path(work, "loads.c").write_text(LOADS)
-            command = [compiler, "-o", "loads", f"-I{source}", "loads.c", source / "sqlite3.c", "-ldl", "-lpthread", "-lm"]
-            subprocess.run(command, cwd=work, check=True)
-            command = [emulator, "-L", "/usr/aarch64-linux-gnu", "./loads", "./waldio/libwaldio.so", "app.db"]
-            told = subprocess.run(command, cwd=work, capture_output=True, text=True)
-            self.assertRegex(told.stdout, "^wal\nactive: ", told.stderr)
+        wheels = {"manylinux": [], "musllinux": [f"-specs={specs}"]}
+        for kind, options in wheels.items():
+            wheel = next(self.PACKAGES.glob(f"waldio-*{kind}*_aarch64.whl"), None)
+            if wheel is None:
+                self.skipTest(f"make packages made no {kind} wheel for aarch64")
+            if options and not pathlib.Path(specs).exists():
+                self.skipTest("no musl for aarch64 (dpkg --add-architecture arm64, package musl-dev:arm64)")
+            with self.subTest(kind), tempfile.TemporaryDirectory(dir=PLACE) as work:
+                shutil.unpack_archive(wheel, work, "zip")
+                pathlib.Path(work, "loads.c").write_text(LOADS)
+                command = [compiler, *options, "-o", "loads", f"-I{source}", "loads.c", source / "sqlite3.c", "-ldl", "-lpthread", "-lm"]
+                subprocess.run(command, cwd=work, check=True)
+                command = [*emulator, "./loads", "./waldio/libwaldio.so", "app.db"]
+                told = subprocess.run(command, cwd=work, capture_output=True, text=True)
+                self.assertRegex(told.stdout, "^wal\nactive: ", told.stderr)
 
     def test_auditwheel_says_the_same_of_the_wheels(self):
         if LEVEL != "soak":
@@ -238,11 +261,15 @@ class Made(unittest.TestCase):
         pip = [place / "bin/pip", "install", "-q", "auditwheel"]
         if made.returncode != 0 or subprocess.run(pip, capture_output=True).returncode != 0:
             self.skipTest("auditwheel cannot be fetched here")
-        wheels = list(self.PACKAGES.glob("*.whl"))
+        # joj's wheel has no library inside.
+        wheels = list(self.PACKAGES.glob("waldio-*.whl"))
         self.assertTrue(wheels)
         for wheel in wheels:
-            told = subprocess.run([place / "bin/auditwheel", "show", wheel], capture_output=True, text=True, check=True).stdout
             tag = wheel.stem.split("-")[-1]
+            # By itself it asks the musl of this system where its libraries are, and stops at two of them.
+            libraries = ["--ldpaths", self.PACKAGES] if "musl" in tag else []
+            command = [place / "bin/auditwheel", "show", *libraries, wheel]
+            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             self.assertIn(f'consistent with the following platform tag: "{tag}"', " ".join(told.split()))
 
 

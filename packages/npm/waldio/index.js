@@ -1,6 +1,8 @@
 // waldio for SQLite in JavaScript: better-sqlite3, node:sqlite (Node and Deno), bun:sqlite. See README.md.
 "use strict";
 
+const fs = require("node:fs");
+
 /** The connection would work without waldio. The message says why. */
 class NotActiveError extends Error {
   constructor(message) {
@@ -17,14 +19,34 @@ const OPTIONS = new Set(
 /** The SQLites of this process that have waldio, by the constructor that opens their databases. */
 const registered = new WeakSet();
 
+/** How the platform's package ends: the C library of this program, by the loader that the program's own file names. */
+function ending() {
+  if (process.platform !== "linux") return "gnu";
+  const file = Buffer.alloc(4096);
+  try {
+    const descriptor = fs.openSync(process.execPath, "r");
+    try {
+      fs.readSync(descriptor, file, 0, file.length, 0);
+    } finally {
+      fs.closeSync(descriptor);
+    }
+  } catch {
+    // Deno asks for a right to read it.
+  }
+  const loader = /\/ld-(musl|linux)-/.exec(file.toString("latin1"));
+  if (loader) return loader[1] === "musl" ? "musl" : "gnu";
+  const header = process.report?.getReport?.().header;
+  return header && !header.glibcVersionRuntime ? "musl" : "gnu";
+}
+
 /** The extension's file. It comes with a package of its own for each platform, which npm picks. */
 function getLoadablePath() {
-  const name = `waldio-${process.platform}-${process.arch}-gnu`;
+  const name = `waldio-${process.platform}-${process.arch}-${ending()}`;
   try {
     return require.resolve(`${name}/libwaldio.so`);
   } catch (error) {
     throw new Error(
-      `waldio: the package ${name} is not installed. It is an optional dependency for Linux with glibc on x64 and arm64: ` +
+      `waldio: the package ${name} is not installed. It is an optional dependency for Linux on x64 and arm64, with glibc or musl: ` +
         `npm leaves it out with --omit=optional, and on other systems (${error.code})`,
     );
   }
