@@ -17,6 +17,7 @@ test_packages=(
     libsqlcipher0             # an SQLCipher, if one that is too old
     fio                       # load beneath a trace
     apache2-utils             # ab, the load of a Django site (`make soak`)
+    musl-tools                # a program with musl that loads waldio (`make soak`)
     e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools # file systems in image files
     fuse3 bindfs util-linux strace                        # and in user space; looking at system calls
 )

@@ -2,7 +2,7 @@
 # Real clients of waldio: each is killed in the middle of its commits and counted (driver.py).
 #
 #   run.sh test            the sqlite3 shell and Debian's Python, this one also by LD_PRELOAD
-#   run.sh soak            these, Perl and PHP, and the ones that come from PyPI, npm, Go, Maven and crates.io
+#   run.sh soak            these, Perl and PHP, the ones that come from PyPI, npm, Go, Maven and crates.io, and one with musl
 #   run.sh NAME...         the clients named
 #
 # Packages are installed by their own tools into target/clients, at the versions pinned in each folder. A client whose
@@ -17,7 +17,7 @@ python=/usr/bin/python3
 
 case ${1:?usage: run.sh test|soak|NAME...} in
 test) clients=(cli python preload) ;;
-soak) clients=(cli python preload perl php sqlalchemy aiosqlite django datasette better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx) ;;
+soak) clients=(cli python preload perl php sqlalchemy aiosqlite django datasette better-sqlite3 node-sqlite3 drizzle node bun deno go-mattn go-waldio sqlite-jdbc rusqlite rusqlite-linked sqlx musl) ;;
 *) clients=("$@") ;;
 esac
 
@@ -25,6 +25,7 @@ work=$(mktemp -d "${JOJ_TEST_DIR:-/var/tmp}/joj-clients.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 worker=() # set by prepare_*
+loads=""  # the library that the worker is given; prepare_* may set another
 reason="" # set by prepare_* and need
 
 # need COMMAND...: fails and sets the reason when one is missing.
@@ -152,9 +153,22 @@ build_linked() {
 }
 prepare_rusqlite-linked() { build_linked rusqlite-linked; }
 prepare_sqlx() { build_linked sqlx; }
+# The library for musl, in a C program whose SQLite comes with the crate libsqlite3-sys. What does not compile is a failure.
+prepare_musl() {
+    local sqlite machine status=0
+    machine=$(uname -m)-unknown-linux-musl
+    need cargo rustc musl-gcc || return 1
+    if command -v rustup >/dev/null; then rustup --quiet target add "$machine" >/dev/null 2>&1 || true; fi
+    loads=$("$here/../../packages/cross_build.sh" waldio "$machine") || status=$?
+    ((status != 3)) || { reason=$loads && return 1; }
+    sqlite=$(find "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/libsqlite3-sys-*/sqlite3 -name sqlite3.c -print -quit 2>/dev/null) || true
+    [[ -n $sqlite ]] || { reason="the crate libsqlite3-sys is not here (cargo fetch)" && return 1; }
+    worker=("$work/musl-worker")
+    ((status == 0)) && musl-gcc -Wall -I"$(dirname "$sqlite")" -o "${worker[0]}" "$here/musl/worker.c" "$sqlite" || worker=(false)
+}
 
 for name in "${clients[@]}"; do
-    reason=""
+    reason="" loads=$library
     if ! "prepare_$name"; then
         skipped=$((skipped + 1))
         echo "SKIPPED clients: $name: $reason"
@@ -162,7 +176,7 @@ for name in "${clients[@]}"; do
     fi
     mkdir "$work/$name"
     status=0
-    "$python" "$here/driver.py" "$name" "$library" "$work/$name" -- "${worker[@]}" >"$work/$name.log" || status=$?
+    "$python" "$here/driver.py" "$name" "$loads" "$work/$name" -- "${worker[@]}" >"$work/$name.log" || status=$?
     counts=$(tail -n 1 "$work/$name.log")
     # The driver's count line is summed into this suite's own, so it is not printed a second time.
     sed '$d' "$work/$name.log"
