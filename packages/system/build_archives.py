@@ -125,7 +125,7 @@ def tarball(path, folder, files):
 
 
 def mode(name):
-    return 0o755 if name.startswith("usr/bin/") else 0o644
+    return 0o755 if pathlib.PurePath(name).parent.name == "bin" else 0o644
 
 
 def deb(path, name, architecture, needs, files, packing):

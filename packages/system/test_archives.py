@@ -124,7 +124,11 @@ class Archives(unittest.TestCase):
             self.skipTest("no joj is built below target")
         program = self.work / "joj"
         subprocess.run(["strip", "-o", program, programs[0]], check=True)
-        deb = build_archives.build("joj", self.work / "made", [program], QUICK)[-1]
+        made = build_archives.build("joj", self.work / "made", [program], QUICK)
+        with tarfile.open(made[0]) as archive:
+            programs = [entry.name.split("/", 1)[1] for entry in archive if entry.mode & 0o111]
+        self.assertEqual(programs, ["bin/joj"])
+        deb = made[-1]
         self.assertRegex(self.field(deb, "Depends"), r"^libc6 \(>= 2\.\d+\), libelf1 \| libelf1t64, libgcc-s1, zlib1g$")
         place = self.unpacked(deb) / "usr"
         told = subprocess.run([place / "bin/joj", "--version"], capture_output=True, text=True, check=True).stdout
