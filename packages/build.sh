@@ -4,8 +4,8 @@
 #
 #   packages/build.sh BUILT DIRECTORY      BUILT: where libwaldio.so, libwaldio-preload.so and joj are
 #
-# waldio is built for musl as well, and on x86_64 for aarch64, where the compilers for that are there (packages/cross_build.sh); joj
-# is not: it needs that machine's libelf. What is left out is said, with the reason.
+# waldio is built for musl as well, and on x86_64 waldio and joj for aarch64, where the compilers for that are there
+# (packages/cross_build.sh). What is left out is said, with the reason.
 set -euo pipefail
 built=$(realpath "${1:?usage: packages/build.sh BUILT DIRECTORY}")
 directory=${2:?usage: packages/build.sh BUILT DIRECTORY}
@@ -65,7 +65,15 @@ else
     left_out crates "$(tail -n 1 "$directory/said")"
 fi
 rm -f "$directory/said"
-if [[ -e $built/joj ]]; then packages/system/build_archives.py joj "$directory" "$built/joj"; else left_out joj "it is not built"; fi
+if [[ -e $built/joj ]]; then
+    packages/system/build_archives.py joj "$directory" "$built/joj"
+    if [[ $own == x86_64 ]] && cross joj aarch64-unknown-linux-gnu; then
+        # This machine's joj writes the pages for man.
+        packages/system/build_archives.py joj "$directory" "$file" "$built/joj"
+    fi
+else
+    left_out joj "it is not built"
+fi
 packages/system/build_sbom.py "$directory" waldio joj
 cd "$directory"
 find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds waldio for another machine or another C library than this one's; prints the file's path.
+# Builds waldio or joj for another machine or another C library than this one's; prints the file's path.
 #
 #   packages/cross_build.sh waldio aarch64-unknown-linux-gnu|x86_64-unknown-linux-musl|aarch64-unknown-linux-musl
+#   packages/cross_build.sh joj aarch64-unknown-linux-gnu
 #
 # Where a compiler or a library is missing, it prints which one instead, with exit code 3.
 set -euo pipefail
@@ -40,7 +41,14 @@ if [[ $target == *-musl ]]; then
     CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}")
     export CARGO_ENCODED_RUSTFLAGS
 fi
+if [[ $crate == joj ]]; then
+    # libbpf, inside joj, reads its programs with these.
+    echo 'int main(void) { return 0; }' | "$compiler" -xc - -include libelf.h -include zlib.h -lelf -lz -o /dev/null 2>/dev/null ||
+        missing "libelf or zlib for it is missing (after dpkg --add-architecture arm64: packages libelf-dev:arm64 and zlib1g-dev:arm64)"
+fi
+
 cargo build --quiet --release --locked --package "$crate" --target "$target" --config "target.$target.linker='$compiler'" >&2
-file=$directory/release/libwaldio.so
+file=$directory/release/joj
+[[ $crate == joj ]] || file=$directory/release/libwaldio.so
 PREFIX=$prefix packages/separate_debug.sh "$file" >&2
 echo "$file"

@@ -2,7 +2,7 @@
 """Makes a deb and a tarball of waldio or of joj; prints their paths.
 
     packages/system/build_archives.py waldio DIRECTORY LIBRARY [PRELOAD]
-    packages/system/build_archives.py joj DIRECTORY PROGRAM
+    packages/system/build_archives.py joj DIRECTORY PROGRAM [JOJ]      JOJ: of the same source and for this machine, where PROGRAM is not
 
 The tarball holds what the deb installs, below one folder. Which Debian packages a deb needs is read from the files themselves. Of a
 library for musl there is a tarball alone, without PRELOAD: Debian has glibc. Debug information, where it stands beside a file
@@ -97,11 +97,11 @@ def waldio_files(libraries):
     return files | guides | documents("waldio")
 
 
-def joj_files(program):
-    """joj with what it says of itself: a page for man of each command, and completions."""
+def joj_files(program, runs):
+    """joj with what it says of itself, where it runs: a page for man of each command, and completions."""
     files = {"usr/bin/joj": program.read_bytes()}
     with tempfile.TemporaryDirectory() as pages:
-        subprocess.run([program, "man", pages], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([runs, "man", pages], check=True, stdout=subprocess.DEVNULL)
         for page in sorted(pathlib.Path(pages).iterdir()):
             files[f"usr/share/man/man1/{page.name}.gz"] = gzip.compress(page.read_bytes(), mtime=0)
     for shell, path in {
@@ -109,7 +109,7 @@ def joj_files(program):
         "zsh": "zsh/vendor-completions/_joj",
         "fish": "fish/vendor_completions.d/joj.fish",
     }.items():
-        files[f"usr/share/{path}"] = subprocess.run([program, "completions", shell], check=True, capture_output=True).stdout
+        files[f"usr/share/{path}"] = subprocess.run([runs, "completions", shell], check=True, capture_output=True).stdout
     return files | documents("joj")
 
 
@@ -150,9 +150,13 @@ def deb(path, name, architecture, needs, files, packing):
 
 
 def build(name, directory, binaries, packing=("-Zxz",)):
+    if name == "joj":
+        program = binaries[0]
+        files, binaries = joj_files(program, binaries[-1]), [program]
+    else:
+        files = waldio_files(binaries)
     architecture = {machine(file) for file in binaries}.pop()
     version = build_wheel.version()
-    files = waldio_files(binaries) if name == "waldio" else joj_files(*binaries)
     directory.mkdir(parents=True, exist_ok=True)
     # That it has a wheel's tag says that it needs nothing but musl.
     for_musl = name == "waldio" and "musl" in build_wheel.platform(binaries[0])

@@ -215,7 +215,7 @@ class Made(unittest.TestCase):
                     subprocess.run(["dpkg-deb", "--extract", path, place], check=True)
                 elif path.suffix in (".whl", ".tgz") or path.name.endswith(".tar.gz") and "debug" not in path.name:
                     shutil.unpack_archive(path, place, "zip" if path.suffix == ".whl" else "gztar")
-                for library in place.rglob("*.so"):
+                for library in [*place.rglob("*.so"), *place.rglob("bin/joj")]:
                     # One package may hold several: the Go module.
                     machine = "arm64" if re.search("aarch64|arm64", f"{path.name} {library.name}") else "amd64"
                     head = library.read_bytes()[:20]
@@ -256,6 +256,22 @@ class Made(unittest.TestCase):
                 command = [*emulator, "./loads", "./waldio/libwaldio.so", "app.db"]
                 told = subprocess.run(command, cwd=work, capture_output=True, text=True)
                 self.assertRegex(told.stdout, "^wal\nactive: ", told.stderr)
+
+    def test_joj_for_aarch64_runs(self):
+        """On an emulated processor: it says of a recorded trace what it says here."""
+        _, emulator = self.aarch64()
+        archive = next(self.PACKAGES.glob("joj-*-linux-arm64.tar.gz"), None)
+        if archive is None:
+            self.skipTest("make packages made no joj for aarch64")
+        traces = ROOT / "fixtures/traces"
+        with tempfile.TemporaryDirectory(dir=PLACE) as work:
+            shutil.unpack_archive(archive, work)
+            joj = [*emulator, next(pathlib.Path(work).glob("*/bin/joj"))]
+            told = subprocess.run([*joj, "--version"], capture_output=True, text=True)
+            self.assertEqual(told.stdout, f"joj {VERSION}\n", told.stderr)
+            command = [*joj, "trace", "--read", traces / "ext4_wal.parquet", "--steps=2"]
+            told = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(told.stdout, (traces / "ext4_wal.txt").read_text(encoding="utf-8"), told.stderr)
 
     def test_auditwheel_says_the_same_of_the_wheels(self):
         if LEVEL != "soak":
