@@ -46,6 +46,8 @@ pub struct DatabaseState {
     pub repeated: RepeatedFrames,
     /// Journals of its commits have ends in the recording.
     has_journal_ends: bool,
+    /// Descriptions of the database that had one of SQLite's locks.
+    lockers: HashSet<u32>,
     /// Descriptions of the database that a commit synced.
     pub synced: HashSet<u32>,
     /// One that may be a commit's which was over before.
@@ -216,8 +218,9 @@ impl DatabaseState {
     /// Whether a transaction that wrote something counts.
     pub fn counts(&self, commit: &CommitUnderWay, page_bytes: u64, not_told: &mut NotTold) -> bool {
         // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
-        // So it is where other journals' ends are.
-        let shows_ends = commit.is_locked || self.has_journal_ends;
+        // So it is where other journals' ends are, or SQLite's locks, in exclusive locking mode.
+        let shows_ends =
+            commit.is_locked || self.has_journal_ends || self.lockers.contains(&commit.description);
         let has_no_end = shows_ends && commit.journal_extent.is_some() && commit.journal_end.is_none();
         let has_failed = commit.has_failed && !commit.is_of_log();
         let is_redone = commit.is_redone && commit.has_no_journal();
@@ -298,6 +301,9 @@ impl DatabaseState {
         };
         if !may_write_back {
             self.writes_back.take_if(|thread| *thread == call.thread);
+        }
+        if role == FileRole::Database && call.kind == CallKind::Lock {
+            self.lockers.insert(call.description);
         }
         if role == FileRole::EmbeddedLock {
             self.has_embedded_lock = call.kind != CallKind::Unlink;

@@ -4,6 +4,7 @@
 use super::{Made, PAGE, RESERVED};
 use crate::recording::call::CallKind;
 use crate::recording::page_transactions::RecordedMode;
+use crate::recording::page_transactions::derive::{DeriveError, derive};
 
 impl Made {
     /// A commit of a connection with a rollback journal.
@@ -171,6 +172,16 @@ fn a_journal_without_an_end_is_no_commit_where_others_have_one() {
     made.open(2, "/d/a.db-journal").journal(2, 1).pages(1, &[1]).sync(1).write(2, 0, 28);
     made.journal(2, 2).sync(2).pages(1, &[2, 3]);
     assert_eq!(told(&made), (1, vec!["1".to_owned()]));
+}
+
+/// The same behind the recovery of a hot journal, which took the only lock: nothing has an end.
+#[test]
+fn a_journal_without_an_end_is_no_commit_where_there_are_locks() {
+    let mut made = Made::new();
+    made.lock(1, RESERVED - 1, 512, 1).open(2, "/d/a.db-journal").journal(2, 2).sync(2).pages(1, &[2, 3]);
+    assert_eq!(derive(&made.recording), Err(DeriveError::NoCommit));
+    made.recording.calls.remove(1);
+    assert_eq!(told(&made).0, 1, "without locks, as in a script of MobiGen's");
 }
 
 /// A log alone was moved, and its index stayed: two logs have frames at one place, and the lock of each was given back behind its mark.
