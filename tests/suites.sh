@@ -145,7 +145,6 @@ test)
     suite sql sql/run.sh
     suite debug packages/test_separate_debug.sh
     suite wheel packages/python/test_wheel.py
-    suite fleet python/tests/test_fleet.py
     suite preload packages/preload/test_preload.py
     suite npm packages/npm/test_npm.py test
     suite archives packages/system/test_archives.py test
@@ -154,6 +153,7 @@ test)
     finish lab
     finish crash
     finish units
+    finish fleet
     ;;
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}

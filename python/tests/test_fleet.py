@@ -10,6 +10,7 @@ stands in answers.json, which `joj trace-generate --fleet` writes beside the tab
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,8 @@ def pip(*arguments: object) -> subprocess.CompletedProcess:
 
 
 def main() -> int:
+    # In the background of a script it is ignored, and would be in the programs that are started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Behind the installed package: of this folder build_wheel alone.
     sys.path += [str(HERE / "fleet"), str(HERE.parent)]
     import fleets
