@@ -11,7 +11,7 @@
 //! successors   databases that get the name of another one while that is open
 //! ```
 
-mod successors;
+pub mod successors;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -63,7 +63,8 @@ pub struct DatabaseFiles {
     by_description: HashMap<u32, (FileRole, usize)>,
     by_path: HashMap<Text, (FileRole, usize)>,
     strangers: HashSet<u32>,
-    successors: Successors,
+    /// Those that get the name of another one.
+    pub successors: Successors,
 }
 
 /// What is known of a description after a look at all calls.
@@ -150,21 +151,6 @@ impl DatabaseFiles {
             Some((role, self.successors.of_call(place, first)))
         };
         self.of_description(call.description).or_else(by_path)
-    }
-
-    /// The databases whose file loses its name by the call at a place.
-    pub fn losers(&self, place: usize) -> &[usize] {
-        self.successors.losers(place)
-    }
-
-    /// Whether the open at a place finds another file of this name than the ones before, and nobody has those open.
-    pub fn begins_anew(&self, place: usize) -> bool {
-        self.successors.begins_anew(place)
-    }
-
-    /// Whether the description of a journal has a call behind a place.
-    pub fn is_used_after(&self, place: usize, journal: u32) -> bool {
-        self.successors.is_used_after(place, journal)
     }
 
     /// Adds a database that gets the name of the first one.

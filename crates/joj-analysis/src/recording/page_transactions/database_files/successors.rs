@@ -29,8 +29,8 @@ pub struct Successors {
     losers: HashMap<usize, Vec<usize>>,
     /// Places of opens of a file that took the place of one that nobody has open.
     anew: HashSet<usize>,
-    /// By the description of a journal the place of its last call.
-    last_calls: HashMap<u32, usize>,
+    /// By process and the description of a journal the place of its last call: a child may have it open longer.
+    last_calls: HashMap<(u32, u32), usize>,
 }
 
 impl Successors {
@@ -49,9 +49,9 @@ impl Successors {
         self.anew.contains(&place)
     }
 
-    /// Whether the description of a journal has a call behind a place.
-    pub fn is_used_after(&self, place: usize, journal: u32) -> bool {
-        self.last_calls.get(&journal).is_some_and(|last| *last > place)
+    /// Whether a process has a call on the description of a journal after a place.
+    pub fn is_used_after(&self, place: usize, process: u32, journal: u32) -> bool {
+        self.last_calls.get(&(process, journal)).is_some_and(|last| *last > place)
     }
 
     /// Looks at all calls. Gives descriptions of successors their database.
@@ -67,7 +67,7 @@ impl Successors {
             }
             if let Some((role, database)) = files.of_description(call.description) {
                 if role == FileRole::Journal {
-                    found.last_calls.insert(call.description, place);
+                    found.last_calls.insert((call.process, call.description), place);
                 }
                 if look.takes_description(files, call, role, database) {
                     found.anew.insert(place);

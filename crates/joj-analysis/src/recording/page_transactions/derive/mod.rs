@@ -96,12 +96,12 @@ impl Deriver<'_> {
         let (call, following) = (&recording.calls[place], &recording.calls[place + 1..]);
         let offset = self.positions.place(call);
         self.at += 1;
-        for loser in self.files.losers(place) {
+        for loser in self.files.successors.losers(place) {
             self.databases[*loser].loses_name();
         }
         let found = self.files.of_call(place, call);
         let Some((role, database)) = found else { return self.is_outside(call) };
-        if self.files.begins_anew(place) {
+        if self.files.successors.begins_anew(place) {
             self.log_gone(database);
             self.databases[database].begins_anew();
         }
@@ -397,7 +397,8 @@ impl Deriver<'_> {
         };
         let under_way = self.databases[database].under_way.as_mut();
         let Some(commit) = under_way.filter(|commit| commit.is_of(call)) else { return };
-        let is_still_open = commit.journal.is_some_and(|journal| self.files.is_used_after(place, journal));
+        let is_open = |journal: u32| self.files.successors.is_used_after(place, commit.process, journal);
+        let is_still_open = commit.journal.is_some_and(is_open);
         match end {
             // SQLite closes its journal before it unlinks it (pager.c, pager_end_transaction): something else did.
             Some(RecordedMode::Delete) if is_still_open => {}

@@ -3,6 +3,7 @@
 
 use super::{Made, PAGE, RESERVED};
 use crate::recording::call::CallKind;
+use crate::recording::flags::RENAME_EXCHANGE;
 use crate::recording::page_transactions::RecordedMode;
 use crate::recording::page_transactions::derive::{DeriveError, derive};
 
@@ -154,6 +155,34 @@ fn a_log_of_a_new_name_belongs_to_the_database_that_was_renamed() {
     }
 }
 
+/// The directory moves while nobody has its database open, and there is another one: its log begins where the old one did.
+#[test]
+fn a_database_that_takes_the_place_of_a_closed_one_begins_anew() {
+    let mut made = Made::new();
+    let commit = |made: &mut Made, [database, log, index]: [u32; 3]| {
+        made.lock(database, RESERVED - 1, 1, 0).open(log, "/d/a.db-wal").open(index, "/d/a.db-shm");
+        made.commit_of_one_frame(log, index, 0).close(log).close(index).close(database);
+    };
+    commit(&mut made, [1, 2, 3]);
+    made.rename("/d").open(11, "/d/a.db");
+    commit(&mut made, [11, 12, 13]);
+    assert_eq!((told(&made), made.derived().databases.len()), ((2, vec![]), 1));
+}
+
+/// Both go on, and who comes later finds each under the other's name.
+#[test]
+fn databases_that_exchange_their_names_are_each_one() {
+    let mut made = Made::new();
+    made.open(5, "/d/b.db").locked_commit(1, 2, "/d/a.db").locked_commit(5, 6, "/d/b.db");
+    let (from, to) = (made.recording.texts.keep("/d/a.db"), made.recording.texts.keep("/d/b.db"));
+    made.push(CallKind::Rename, 0, |call| {
+        (call.path, call.second_path, call.flags) = (from, to, RENAME_EXCHANGE)
+    });
+    made.open(11, "/d/a.db").locked_commit(11, 12, "/d/a.db").locked_commit(1, 22, "/d/b.db");
+    let parts: Vec<usize> = made.derived().parts().map(|part| part.database).collect();
+    assert_eq!((told(&made), parts), ((4, vec![]), vec![0, 1, 1, 0]));
+}
+
 /// A backup that asks for the log of each file.
 #[test]
 fn what_is_asked_for_beside_a_log_makes_no_database_of_that() {
@@ -277,6 +306,16 @@ fn what_no_journal_is_unlinked_for_is_no_failure() {
     let mut made = Made::new();
     made.pages(1, &[1]).sync(1).fails_to_unlink("/d/a.db-journal").close(1);
     assert_eq!(told(&made), (1, vec![]));
+}
+
+/// A child has it open, too, and ends later.
+#[test]
+fn a_journal_that_a_child_has_open_longer_has_ended_its_commit() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-journal").journal(2, 1).pages(1, &[1]).sync(1).unlink("/d/a.db-journal");
+    made.push(CallKind::Released, 2, |call| (call.process, call.thread) = (7, 7));
+    let modes: Vec<RecordedMode> = made.derived().parts().map(|part| part.mode).collect();
+    assert_eq!((told(&made), modes), ((1, vec![]), vec![RecordedMode::Delete]));
 }
 
 /// In exclusive locking mode the journal stays, and is unlinked at the close: that another one unlinked it is no commit's failure.
