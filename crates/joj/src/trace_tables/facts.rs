@@ -1,7 +1,9 @@
 //! What is the same in every row of a trace's tables: which trace, of which device, under which kernel, with which labels.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 
+use fnv::FnvHasher;
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::Header;
 use serde::Serialize;
@@ -145,10 +147,9 @@ fn trace_id(header: &Header) -> String {
 
 /// 16 hexadecimal digits: FNV-1a of a text.
 pub fn hashed(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    format!("{:016x}", hasher.finish())
 }
 
 #[cfg(test)]

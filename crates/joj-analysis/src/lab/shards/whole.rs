@@ -1,8 +1,10 @@
 //! Parts of one run, each shard once.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::iter::zip;
 
+use fnv::FnvHasher;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -42,9 +44,9 @@ pub fn sealed<P: Part>(mut part: P) -> serde_json::Result<P> {
 /// FNV-1a of 64 bits of all that stands in a part's text before its checksum, which is the last field.
 fn checksum(text: &str) -> String {
     let end = text.rfind("\"checksum\"").unwrap_or(text.len());
-    let fold = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let sum = text.as_bytes()[..end].iter().fold(0xcbf2_9ce4_8422_2325, fold);
-    format!("{sum:016x}")
+    let mut hasher = FnvHasher::default();
+    hasher.write(&text.as_bytes()[..end]);
+    format!("{:016x}", hasher.finish())
 }
 
 /// The parts in these texts, in the order of their shards. `files`: name and text of each.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use fnv::FnvHasher;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
@@ -101,7 +102,20 @@ pub fn made_from(contents: &Contents, setting: &Setting) -> Result<BTreeMap<Stri
 /// # Errors
 /// Which one cannot be read.
 pub fn checksum<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<String, LabError> {
-    let mut hasher = DefaultHasher::new();
+    checksum_by(DefaultHasher::new(), files)
+}
+
+/// The same for who has any build of joj: FNV-1a of 64 bits.
+/// # Errors
+/// As [`checksum`].
+pub fn lasting_checksum<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<String, LabError> {
+    checksum_by(FnvHasher::default(), files)
+}
+
+fn checksum_by<P: AsRef<Path>>(
+    mut hasher: impl Hasher,
+    files: impl IntoIterator<Item = P>,
+) -> Result<String, LabError> {
     for file in files {
         let file = file.as_ref();
         add_file(file, &mut hasher).map_err(|error| LabError::Unreadable { file: file.to_owned(), error })?;

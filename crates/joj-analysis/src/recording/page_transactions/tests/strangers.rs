@@ -308,6 +308,25 @@ fn what_no_journal_is_unlinked_for_is_no_failure() {
     assert_eq!(told(&made), (1, vec![]));
 }
 
+/// Only the database was moved, or its journal was, too. A journal's path is that of the database that the thread used last.
+#[test]
+fn a_journal_is_unlinked_for_its_thread_s_database_and_not_for_the_next_one() {
+    for (fails, expected) in [(false, (2, vec![])), (true, (1, vec!["1".to_owned()]))] {
+        let mut made = Made::new();
+        made.lock(1, RESERVED, 1, 1).open(2, "/d/a.db-journal").journal(2, 1).rename("/d/a.db");
+        made.thread = 2;
+        made.open(11, "/d/a.db").locked_commit(11, 12, "/d/a.db");
+        made.thread = 1;
+        made.pages(1, &[1]).sync(1).close(2);
+        match fails {
+            true => made.fails_to_unlink("/d/a.db-journal"),
+            false => made.unlink("/d/a.db-journal"),
+        };
+        made.lock(1, RESERVED, 1, 2);
+        assert_eq!(told(&made), expected, "{fails}");
+    }
+}
+
 /// A child has it open, too, and ends later.
 #[test]
 fn a_journal_that_a_child_has_open_longer_has_ended_its_commit() {

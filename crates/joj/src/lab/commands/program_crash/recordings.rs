@@ -10,7 +10,7 @@ use std::rc::Rc;
 use joj_device::crash::{CrashStates, Cut, Missing};
 
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::parts::checksum;
+use crate::lab::commands::parts::lasting_checksum;
 use crate::lab::error::{SessionError, ShareError, UnitError};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
@@ -108,7 +108,7 @@ pub fn keep(volume: usize, share: &HostShare, recordings: &Path) -> Result<(), U
 fn sums(directory: &Path, number: usize) -> Result<String, LabError> {
     let mut text = String::new();
     for end in PROGRAM_RECORDING_ENDS {
-        text += &format!("{end} {}\n", checksum([directory.join(recording_file(number, end))])?);
+        text += &format!("{end} {}\n", lasting_checksum([directory.join(recording_file(number, end))])?);
     }
     Ok(text)
 }

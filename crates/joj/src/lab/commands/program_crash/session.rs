@@ -1,6 +1,7 @@
 //! A run of `joj crash`: the program is recorded, its states are looked at, and of each way to break the shortest state is found.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -140,29 +141,36 @@ impl<'a> CutSession<'a> {
         }
         // Who records nothing keeps nobody waiting.
         let _turn = turn.filter(|_| !missing.is_empty());
-        let mut uncut = BTreeMap::new();
+        let advise = |reason: &dyn fmt::Display| format!("{reason}; name an empty DIR");
+        let told = |number| told(recordings, number).map_err(|reason| advise(&reason));
+        let (mut uncut, mut runs) = (BTreeMap::new(), BTreeMap::new());
         for number in kept {
-            self.found[number].failure = match told(recordings, number) {
-                Ok(told) => {
-                    told.other_than(&self.work.job, number).map(|other| format!("{other}; name an empty DIR"))
+            let kept = told(number).and_then(|kept| {
+                let other = kept.other_than(&self.work.job, number);
+                other.map_or(Ok(kept.run), |other| Err(advise(&other)))
+            });
+            match kept {
+                Ok(run) => {
+                    uncut.insert(number, None);
+                    runs.insert(number, run);
                 }
-                Err(reason) => Some(format!("{reason}; name an empty DIR")),
-            };
-            if self.found[number].failure.is_none() {
-                uncut.insert(number, None);
+                Err(reason) => self.found[number].failure = Some(reason),
             }
         }
         *kernel = self.run_programs(pool, &missing, &mut uncut)?.unwrap_or_else(|| std::mem::take(kernel));
-        for (number, volume) in
-            self.found.iter_mut().enumerate().filter(|(_, volume)| volume.failure.is_none())
-        {
-            let run = match told(recordings, number) {
-                Ok(told) => told.run,
-                Err(reason) => {
-                    volume.failure = Some(format!("{reason}; name an empty DIR"));
-                    continue;
+        for number in missing {
+            if self.found[number].failure.is_none() {
+                match told(number) {
+                    Ok(recorded) => drop(runs.insert(number, recorded.run)),
+                    Err(reason) => self.found[number].failure = Some(reason),
                 }
-            };
+            }
+        }
+        for (number, run) in runs {
+            let volume = &mut self.found[number];
+            if volume.failure.is_some() {
+                continue;
+            }
             let again: Option<ProgramRun> = uncut.remove(&number).flatten();
             volume.failure = why_not_cut(again.as_ref().unwrap_or(&run));
             if volume.failure.is_some() && again.is_none() {
