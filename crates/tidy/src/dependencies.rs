@@ -15,6 +15,7 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
             "clap_complete",
             "clap_mangen",
             "cpio",
+            "fnv",
             "io-uring",
             "joj-analysis",
             "joj-device",
@@ -34,7 +35,7 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
         &["jsonschema"],
     ),
     // waldio only in tests: what waldio promises is written down here once more, and must stay the same.
-    ("joj-analysis", &["schemars", "serde", "serde_json", "thiserror"], &["waldio"]),
+    ("joj-analysis", &["fnv", "schemars", "serde", "serde_json", "thiserror"], &["waldio"]),
     ("joj-device", &["blockio", "joj-analysis", "rustix", "serde", "thiserror", "toml"], &[]),
     ("tidy", &[], &[]),
     // libsqlite3-sys only in tests: it refuses SQLite below 3.45, which Debian 12 has.
