@@ -42,7 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
         # What is left of it would be tried again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # DuckDB's word for it while it computes.
+        if isinstance(error, RuntimeError) and str(error) != "Query interrupted":
+            raise
         print("joj: stopped", file=sys.stderr)
         return STOPPED_EXIT_CODE
     return code

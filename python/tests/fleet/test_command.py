@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest.mock
@@ -90,9 +91,32 @@ class Command(FleetTest):
         ended = process(place, TMPDIR=str(kept))
         self.assertEqual((ended.returncode, ended.stderr, list(kept.iterdir())), (0, "", []))
 
+    def test_a_killed_report_leaves_no_kept_rows(self) -> None:
+        place, kept = self.copy(1), self.folder()
+        program = (
+            "import os, signal, joj.__main__, joj.report as report\n"
+            "make = report.make\n"
+            "report.make = lambda *asked: (make(*asked), os.kill(os.getpid(), signal.SIGKILL))\n"
+            f"joj.__main__.main(['fleet', 'report', {str(place)!r}])"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], env=os.environ | {"TMPDIR": str(kept)})
+        self.assertEqual((ended.returncode, list(kept.iterdir())), (-signal.SIGKILL, []))
+
     def test_ctrl_c_is_no_traceback(self) -> None:
         with unittest.mock.patch("joj.command.report.run", side_effect=KeyboardInterrupt):
             ended = command(even())
+        self.assertEqual((ended.returncode, ended.stderr), (130, "joj: stopped\n"))
+
+    def test_ctrl_c_ends_a_query(self) -> None:
+        program = (
+            "import os, signal, sys, threading, duckdb, joj.__main__, joj.command.report as report\n"
+            "def run(_):\n"
+            "    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "    duckdb.sql('SELECT sum(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b').fetchall()\n"
+            "report.run = run\n"
+            "sys.exit(joj.__main__.main(['fleet', 'report', 'traces']))"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
         self.assertEqual((ended.returncode, ended.stderr), (130, "joj: stopped\n"))
 
     def test_labels_and_paths_do_nothing_to_a_terminal(self) -> None:
