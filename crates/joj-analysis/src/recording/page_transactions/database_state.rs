@@ -48,6 +48,8 @@ pub struct DatabaseState {
     has_journal_ends: bool,
     /// Descriptions of the database that had one of SQLite's locks.
     lockers: HashSet<u32>,
+    /// Those from before the recording that have ended no transaction in it.
+    from_before: HashSet<u32>,
     /// Descriptions of the database that a commit synced.
     pub synced: HashSet<u32>,
     /// One that may be a commit's which was over before.
@@ -95,6 +97,9 @@ impl DatabaseState {
             CallKind::Open | CallKind::Held => {
                 self.has_no_name &= role != FileRole::Database;
                 self.open.insert(call.description, role);
+                if call.kind == CallKind::Held {
+                    self.from_before.insert(call.description);
+                }
             }
             CallKind::Close | CallKind::Released if !call.stays_open() => {
                 self.open.remove(&call.description);
@@ -216,7 +221,7 @@ impl DatabaseState {
     }
 
     /// Whether a transaction that wrote something counts.
-    pub fn counts(&self, commit: &CommitUnderWay, page_bytes: u64, not_told: &mut NotTold) -> bool {
+    pub fn counts(&mut self, commit: &CommitUnderWay, page_bytes: u64, not_told: &mut NotTold) -> bool {
         // Where locks bound it, all of it is in the recording, the journal's end too: what has none did not end itself.
         // So it is where other journals' ends are, or SQLite's locks, in exclusive locking mode.
         let shows_ends =
@@ -235,6 +240,10 @@ impl DatabaseState {
         // The connection has synced each commit before.
         let is_cut_off = is_unsynced && !commit.is_unlocked && self.synced.contains(&commit.description);
         let commits_max = commit.commits_max(page_bytes);
+        let has_no_begin = self.from_before.remove(&commit.description) && !commit.is_locked;
+        let is_counted = !(has_no_end || has_failed || is_redone || is_outside || is_cut_off);
+        let may_be_none = commit.has_no_journal() && (has_no_begin || (is_unsynced && !commit.is_unlocked));
+        not_told.may_be_none += u64::from(is_counted && may_be_none);
         if is_no_frame {
             return false;
         } else if has_no_end || has_failed || (is_cut_off && commit.is_locked) {
@@ -249,7 +258,7 @@ impl DatabaseState {
         } else if commits_max == 1 {
             not_told.before_sync += commit.may_be_more(page_bytes);
         }
-        !(has_no_end || has_failed || is_redone || is_outside || is_cut_off)
+        is_counted
     }
 
     /// A checkpoint syncs the database, or writes it.

@@ -72,6 +72,8 @@ pub struct NotTold {
     pub repeated: u64,
     /// Counted all the same: nothing shows whether they were one commit with those before, with ATTACH.
     pub may_be_parts: u64,
+    /// Counted all the same: they had no journal, and their begin or their end is not in the recording.
+    pub may_be_none: u64,
 }
 
 impl NotTold {
@@ -109,6 +111,8 @@ impl NotTold {
                               by up to:";
         let repeated = "Commits of the same page without a sync between: without powersafe overwrite SQLite repeats a frame up to \
                         the end of a sector. So there may be too many, by up to:";
+        let none = "Commits without a journal that began before the recording, or that had neither a sync nor an unlock, may be none: \
+                    rolled back, or killed before their end. So there may be too many, by up to:";
         let counted = [
             (outside, self.outside_locks),
             (last, self.last_in_log),
@@ -118,6 +122,7 @@ impl NotTold {
             (by_strangers, self.by_strangers),
             (in_removed_log, self.in_removed_log),
             (repeated, self.repeated),
+            (none, self.may_be_none),
         ];
         let all = [(ends, self.ends), (without, self.without_journal)].into_iter().chain(counted);
         all.filter_map(told)

@@ -144,3 +144,39 @@ fn the_guard_of_the_embedded_layout_is_no_commit_in_exclusive_mode() {
     let found = made.derived();
     assert_eq!((found.commits.len(), &found.notes[..]), (3, &[][..]));
 }
+
+/// Its begin is not in the recording, and a rollback from memory looks like it. The next one has its lock, or a sync before it.
+#[test]
+fn a_transaction_that_began_before_the_recording_may_be_none() {
+    for is_exclusive in [false, true] {
+        let mut made = Made::new();
+        made.recording.calls[0].kind = CallKind::Held;
+        made.open(9, "/d/a.db-journal").close(9).pages(1, &[1, 3, 4]).sync(1);
+        if !is_exclusive {
+            made.lock(1, RESERVED - 1, 2, 2).lock(1, RESERVED, 1, 1);
+        }
+        made.pages(1, &[1]).sync(1);
+        let found = made.derived();
+        assert_eq!(found.commits.len(), 2);
+        let said = found.notes.iter().find(|note| note.contains("began before the recording")).unwrap();
+        assert!(said.ends_with("too many, by up to: 1"), "{said}");
+    }
+}
+
+/// `journal_mode=off` in exclusive mode, which has its lock from the recovery of a hot journal; the program is killed.
+#[test]
+fn a_transaction_without_sync_and_unlock_may_be_none() {
+    for is_killed in [true, false] {
+        let mut made = Made::new();
+        made.open(9, "/d/a.db-journal").close(9).pages(1, &[3, 4, 5]);
+        if is_killed {
+            made.push(CallKind::Released, 1, |_| {});
+        } else {
+            made.pages(1, &[1]).sync(1);
+        }
+        let found = made.derived();
+        assert_eq!(found.commits.len(), 1);
+        let said: Vec<_> = found.notes.iter().filter(|note| note.contains("too many")).collect();
+        assert_eq!(said.len(), usize::from(is_killed), "{said:?}");
+    }
+}
