@@ -8,6 +8,7 @@
 mod real;
 
 use std::io;
+use std::panic;
 use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -104,6 +105,12 @@ fn commits_that_failed_together_are_none_when_all_have_closed_at_once() {
             return skipped("system calls are refused on x86_64 and aarch64 alone");
         }
         const WRITERS: usize = 4;
+        // A writer that panics would leave the others waiting for it.
+        let tell = panic::take_hook();
+        panic::set_hook(Box::new(move |why| {
+            tell(why);
+            std::process::abort();
+        }));
         system().load(None).unwrap();
         let (mut failed, mut at_once, together) = (0, 0, Barrier::new(WRITERS));
         // The filter is this thread's, and of those that it starts later.
@@ -116,7 +123,10 @@ fn commits_that_failed_together_are_none_when_all_have_closed_at_once() {
             let told: Vec<(bool, String)> = thread::scope(|scope| {
                 let write = |writer: usize| {
                     let db = open();
-                    db.rows("PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
+                    // A commit that is taken back is a recovery to those who read.
+                    db.rows(
+                        "PRAGMA busy_timeout=5000; PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')",
+                    );
                     if together.wait().is_leader() {
                         refuse("fdatasync", "EIO", 1);
                     }
@@ -146,6 +156,16 @@ fn commits_that_failed_together_are_none_when_all_have_closed_at_once() {
     });
 }
 
+/// Waits until space that the commits before asked for is made. The sync of the thread that does so may cover a commit whose own one fails.
+/// Then it is durable, and its COMMIT says so.
+fn await_space(db: &Connection) {
+    let until = Instant::now() + Duration::from_secs(30);
+    let is_made = || db.one("SELECT value FROM waldio_status WHERE name = 'growth_flushes'") != "0";
+    while !is_made() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Of the process whose COMMIT fails: with two connections that write, closed when it is told so.
 fn fail_and_close(path: &Path, options: &str) {
     let open = || system().open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
@@ -153,6 +173,7 @@ fn fail_and_close(path: &Path, options: &str) {
     for db in [&db, &other] {
         db.rows("PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
     }
+    await_space(&db);
     refuse("fdatasync", "EIO", 1);
     assert!(db.run("INSERT INTO t VALUES('failed')").1.is_some());
     refuse("fdatasync", "EIO", 0);
@@ -294,6 +315,7 @@ fn fail_and_look(path: &Path, rewrite: &str) {
     for db in [&db, &other] {
         db.rows("PRAGMA busy_timeout=5000; PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
     }
+    await_space(&db);
     refuse("fdatasync", "EIO", 1);
     if !rewrite.is_empty() {
         refuse(rewrite, "EIO", 1);
@@ -358,6 +380,7 @@ fn fail_beside_a_reader(path: &Path) -> [Connection; 3] {
         db.rows("PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
     }
     reader.rows("BEGIN; SELECT * FROM t");
+    await_space(&db);
     refuse("fdatasync", "EIO", 1);
     assert!(db.run("INSERT INTO t VALUES('failed')").1.is_some());
     refuse("fdatasync", "EIO", 0);
