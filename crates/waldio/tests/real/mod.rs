@@ -15,6 +15,7 @@ pub mod place;
 pub mod promises;
 pub mod seldom;
 pub mod short_memory;
+pub mod space;
 pub mod sqlite;
 pub mod sqlite_config;
 pub mod sqlite_shim;
