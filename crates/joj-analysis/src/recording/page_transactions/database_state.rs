@@ -38,8 +38,10 @@ pub struct DatabaseState {
     pub last_in_log: Option<LastInLog>,
     /// The process that has the lock of a recovery. What it writes to the log is there already.
     pub recovers: Option<u32>,
-    /// Threads that had the log's write lock.
-    pub log_lockers: HashSet<u32>,
+    /// Processes and their threads that had the log's write lock.
+    pub log_lockers: HashSet<(u32, u32)>,
+    /// Processes outside of the recording that write to it.
+    pub outsiders: Outsiders,
     /// There is the file on which waldio's connections have a lock while its log is in the embedded layout.
     pub has_embedded_lock: bool,
     /// Commits in it that may be repeated frames.
@@ -57,6 +59,22 @@ pub struct DatabaseState {
     /// Frames were written, some of them by commits that something bounds.
     pub has_frames: bool,
     pub has_bounds: bool,
+}
+
+/// What processes outside of the recording do to a log, as far as its transactions show it.
+#[derive(Debug, Default)]
+pub struct Outsiders {
+    /// They wrote to it.
+    pub has_any: bool,
+    /// Transactions that the next one shows to be none, if there are no such processes.
+    pub may_be_commits: u64,
+}
+
+impl Outsiders {
+    /// Transactions that are not counted, and may be commits.
+    pub fn more_commits(&self) -> u64 {
+        if self.has_any { self.may_be_commits } else { 0 }
+    }
 }
 
 /// A sync of the log by a thread whose commit has given back its lock. With group commit it is that commit's; or it is a checkpoint's, which
@@ -229,10 +247,11 @@ impl DatabaseState {
         let has_no_end = shows_ends && commit.journal_extent.is_some() && commit.journal_end.is_none();
         let has_failed = commit.has_failed && !commit.is_of_log();
         let is_redone = commit.is_redone && commit.has_no_journal();
-        // Others take the lock for that: waldio's thread that fills a log ahead of need does not.
+        // Others of its process take the lock for that: waldio's thread that fills a log ahead of need does not.
         let is_known = commit.is_locked || !commit.frames.is_empty() || !commit.is_of_log();
+        let takes_locks = self.log_lockers.iter().any(|(process, _)| *process == commit.process);
         let is_outside =
-            !(is_known || self.log_lockers.is_empty() || self.log_lockers.contains(&commit.thread));
+            !is_known && takes_locks && !self.log_lockers.contains(&(commit.process, commit.thread));
         // Where heads of others are known, these bytes are no frames.
         let is_short = !commit.is_embedded && commit.log_bytes.count() < FRAME_BYTES_MIN;
         let is_no_frame = commit.is_of_log() && commit.frames.is_empty() && (self.log.has_heads || is_short);
@@ -244,6 +263,7 @@ impl DatabaseState {
         let is_counted = !(has_no_end || has_failed || is_redone || is_outside || is_cut_off);
         let may_be_none = commit.has_no_journal() && (has_no_begin || (is_unsynced && !commit.is_unlocked));
         not_told.may_be_none += u64::from(is_counted && may_be_none);
+        not_told.repeated += u64::from(is_counted && commit.begins_in_a_frame(page_bytes));
         if is_no_frame {
             return false;
         } else if has_no_end || has_failed || (is_cut_off && commit.is_locked) {
@@ -254,7 +274,7 @@ impl DatabaseState {
         } else if is_redone {
             not_told.without_journal += commits_max;
         } else if is_outside {
-            not_told.outside_locks += commits_max;
+            not_told.outside_locks += commits_max.max(1 + commit.may_be_more(page_bytes));
         } else if commits_max == 1 {
             not_told.before_sync += commit.may_be_more(page_bytes);
         }
@@ -323,8 +343,9 @@ impl DatabaseState {
     /// Else it is one of whole blocks: a frame of SQLite's own layout ends in the second one, where pages are not smaller.
     pub fn begins_embedded(&self, write: &RecordedCall, page_bytes: u64) -> bool {
         // In exclusive locking mode it has the database's lock, and none of the log's.
-        let has_log_lock =
-            |commit: &CommitUnderWay| commit.is_locked && self.log_lockers.contains(&commit.thread);
+        let has_log_lock = |commit: &CommitUnderWay| {
+            commit.is_locked && self.log_lockers.contains(&(commit.process, commit.thread))
+        };
         if self.under_way.as_ref().is_some_and(has_log_lock) {
             return self.log.is_embedded;
         }

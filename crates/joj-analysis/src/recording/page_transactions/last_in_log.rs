@@ -14,6 +14,7 @@
 //!
 //! Source: wal.c of SQLite 3.40 to 3.50 (walFrames, walIndexTryHdr).
 
+use crate::recording::page_transactions::log_frames::{EMBEDDED_BLOCK_BYTES, LOG_HEADER_BYTES};
 use crate::recording::page_transactions::rollback::HowMany;
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 
@@ -33,8 +34,10 @@ pub struct LastInLog {
     pub is_checkpointed: bool,
     /// How many commits it is as far as its own calls tell.
     how_many: HowMany,
-    /// It had its lock to the end, and its mark or its sync.
-    is_locked_to_the_end: bool,
+    /// How many commits it may be though the next transaction has its place.
+    most_all_the_same: u64,
+    /// How many it may be then where processes outside of the recording write to the log, too.
+    most_beside_others: u64,
 }
 
 impl LastInLog {
@@ -60,6 +63,12 @@ impl LastInLog {
         };
         let begin = commit.frames.first().or_else(|| commit.log_bytes.first())?;
         let (end, description) = (commit.log_bytes.end()?, commit.description);
+        // One without an unlock was killed, which is why the next one has its place.
+        let is_cut_off = commit.is_locked && !commit.is_unlocked;
+        let is_first = begin == if commit.is_embedded { EMBEDDED_BLOCK_BYTES } else { LOG_HEADER_BYTES };
+        let may_be_begun_anew = commit.frames.is_empty() && !is_cut_off;
+        let is_doubtful = (may_be_begun_anew && is_first) || (commit.is_locked && how_many == HowMany::ONE);
+        let most_if = |may_be: bool| if may_be { how_many.most } else { 0 };
         Some(Self {
             commit: place,
             begin,
@@ -68,7 +77,8 @@ impl LastInLog {
             pages_before,
             is_checkpointed: commit.is_checkpointed,
             how_many,
-            is_locked_to_the_end: commit.is_locked && how_many == HowMany::ONE,
+            most_all_the_same: most_if(is_doubtful),
+            most_beside_others: most_if(may_be_begun_anew && !is_doubtful),
         })
     }
 
@@ -77,9 +87,20 @@ impl LastInLog {
         self.begin == first
     }
 
-    /// How many commits it may be all the same: another log may have its place, or another index, which a connection found under a name.
+    /// How many commits it may be all the same: another log may have its place, or another index, which a connection found under a name. Or
+    /// a process outside of the recording has begun the log anew.
     pub fn may_be_withdrawn_wrongly(&self) -> u64 {
-        u64::from(self.is_locked_to_the_end)
+        self.most_all_the_same
+    }
+
+    /// How many more it may be where such processes write to the log, too.
+    pub fn may_be_withdrawn_beside_others(&self) -> u64 {
+        self.most_beside_others
+    }
+
+    /// Whether the next transaction, whose first frame is at `first`, shows that a process outside of the recording wrote between.
+    pub fn is_followed_by_others(&self, first: u64) -> bool {
+        self.begin != first && self.end != first
     }
 
     /// Whether a write from the log's begin to `end`, of this description, writes it over itself: a log is not begun anew before its
@@ -92,14 +113,18 @@ impl LastInLog {
             && (self.begin + 1..=self.end).contains(&end)
     }
 
-    /// What it is where the next transaction begins behind it.
-    pub fn with_next(&self) -> HowMany {
-        HowMany { fewest: 1, is_counted: true, ..self.how_many }
+    /// What it is where the next transaction begins at `first`. Where that is not at its end, a process outside of the recording wrote between,
+    /// and it tells nothing.
+    pub fn with_next(&self, first: u64) -> HowMany {
+        match self.is_followed_by_others(first) {
+            true => self.how_many,
+            false => HowMany { fewest: 1, is_counted: true, ..self.how_many },
+        }
     }
 
     /// What it is where nothing follows. `is_begun_anew`: the log is.
     pub fn without_next(&self, is_begun_anew: bool) -> HowMany {
         let is_none = is_begun_anew && !self.is_checkpointed && self.how_many != HowMany::ONE;
-        if is_none { HowMany::NONE } else { self.how_many }
+        HowMany { is_counted: self.how_many.is_counted && !is_none, ..self.how_many }
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::page_transactions::attached::CommitBounds;
 use crate::recording::page_transactions::log_frames::{
-    EMBEDDED_BLOCK_BYTES, FRAME_HEADER_BYTES, RecordedFrame, TransactionFrames, WrittenBytes,
+    EMBEDDED_BLOCK_BYTES, FRAME_HEADER_BYTES, LOG_HEADER_BYTES, RecordedFrame, TransactionFrames,
+    WrittenBytes,
 };
 use crate::recording::page_transactions::{CommitPart, CommitSyncs, PageOne, RecordedCommit, RecordedMode};
 
@@ -161,6 +162,16 @@ impl CommitUnderWay {
         // Written twice before its sync, a page may be several commits' without one (synchronous=off), up to one with it.
         let may_be_several = self.has_no_journal() && (self.is_redone || !self.is_synced);
         if may_be_several { self.page_writes.max(1) } else { 1 }
+    }
+
+    /// Whether its first byte in the log is within a frame. Without powersafe overwrite SQLite syncs at the end of a sector, in the midst
+    /// of a repeated frame, and writes the rest behind the sync (wal.c, walWriteToLog).
+    pub fn begins_in_a_frame(&self, page_bytes: u64) -> bool {
+        let is_shown = self.is_locked || self.is_embedded || !self.frames.is_empty();
+        let begin = self.log_bytes.first().filter(|_| !is_shown);
+        begin.is_some_and(|begin| {
+            !begin.saturating_sub(LOG_HEADER_BYTES).is_multiple_of(FRAME_HEADER_BYTES + page_bytes)
+        })
     }
 
     /// How many more commits a commit with a sync may be. In exclusive locking mode those before it have no sync where `PRAGMA synchronous`

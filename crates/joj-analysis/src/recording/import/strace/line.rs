@@ -268,13 +268,14 @@ fn begins_annotation(before: &str) -> bool {
     before.ends_with(|letter: char| letter.is_ascii_digit()) || before.ends_with("AT_FDCWD")
 }
 
-/// The bracket that ends it; `->` in a connection's addresses is none.
+/// The bracket that ends it; `->` in a connection's addresses (`<TCP:[..->..]>`) is none. A file's name may end with a dash.
 fn annotation_end(bytes: &[u8], begin: usize) -> usize {
     let (mut at, mut depth) = (begin, 0_u32);
+    let is_path = bytes.get(begin + 1) == Some(&b'/');
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'<' => depth += 1,
-            b'>' if bytes[at - 1] != b'-' => depth -= 1,
+            b'>' if is_path || bytes[at - 1] != b'-' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
@@ -365,6 +366,7 @@ mod tests {
         let found =
             call("read(3<TCP:[1.2.3.4:5->6.7.8.9:80]>, 0x7f, 5) = -1 EAGAIN (Resource ..) <0.1>").unwrap();
         assert_eq!((found.arguments[0], found.result), ("3<TCP:[1.2.3.4:5->6.7.8.9:80]>", Some(-11)));
+        assert_eq!(call("read(3</q->, 0x7f, 5) = 0").unwrap().arguments, ["3</q->", "0x7f", "5"]);
         let found = call("read(3, 0x7f, 5) = ? ERESTARTSYS (To be restarted)").unwrap();
         assert_eq!((found.result, found.is_restarted), (None, true));
         let found = call(r#"fsync(3</x/\74\303\234 \"\\\n\\xff\76<char 1:3>>) = 4</\377>"#).unwrap();

@@ -9,6 +9,7 @@ use crate::recording::page_transactions::locks::{LockSense, recovers};
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, FrameBytes, RecordedFrame, TransactionFrames,
 };
+use crate::recording::page_transactions::rollback::HowMany;
 use crate::recording::page_transactions::under_way::CommitUnderWay;
 
 impl DatabaseState {
@@ -31,7 +32,7 @@ impl Deriver<'_> {
         let state = &mut self.databases[database];
         if sense == LockSense::Begins {
             state.has_bounds = true;
-            state.log_lockers.insert(call.thread);
+            state.log_lockers.insert((call.process, call.thread));
             state.log.is_embedded = role == FileRole::EmbeddedIndex;
         }
         if sense == LockSense::Ends
@@ -45,12 +46,20 @@ impl Deriver<'_> {
     /// The next transaction of a log begins, at `first`: it tells whether the last one was a commit.
     fn next_in_log(&mut self, first: u64, database: usize) {
         let Some(last) = self.databases[database].last_in_log.take() else { return };
-        match last.is_withdrawn_by(first) {
-            true => {
-                self.not_told.ends += last.may_be_withdrawn_wrongly();
-                self.withdraw(&last, database);
-            }
-            false => self.not_told.take(last.with_next()),
+        self.databases[database].outsiders.has_any |= last.is_followed_by_others(first);
+        if last.is_withdrawn_by(first) {
+            self.databases[database].outsiders.may_be_commits += last.may_be_withdrawn_beside_others();
+            self.not_told.ends += last.may_be_withdrawn_wrongly();
+            return self.withdraw(&last, database);
+        }
+        self.tell(&last, last.with_next(first), database);
+    }
+
+    /// The last transaction was so many commits.
+    fn tell(&mut self, last: &LastInLog, how_many: HowMany, database: usize) {
+        self.not_told.take(how_many);
+        if !how_many.is_counted {
+            self.withdraw(last, database);
         }
     }
 
@@ -72,11 +81,7 @@ impl Deriver<'_> {
     /// No transaction follows the last one in a log, which may be begun anew.
     pub(super) fn none_in_log(&mut self, is_begun_anew: bool, database: usize) {
         let Some(last) = self.databases[database].last_in_log.take() else { return };
-        let how_many = last.without_next(is_begun_anew);
-        self.not_told.take(how_many);
-        if !how_many.is_counted {
-            self.withdraw(&last, database);
-        }
+        self.tell(&last, last.without_next(is_begun_anew), database);
     }
 
     pub(super) fn write_log(

@@ -39,7 +39,7 @@ pub enum DeriveError {
     /// A log whose commits nothing tells apart.
     #[error(
         "the commits in the log of {0} cannot be told apart: no sync ends them, and neither locks nor frame heads are in the \
-         recording; record the program with `joj record -- PROGRAM`, or with synchronous=FULL"
+         recording; record the program with `joj record -- PROGRAM` (waldio in its layout `stock`), or with synchronous=FULL"
     )]
     NoBounds(String),
 }
@@ -469,6 +469,7 @@ impl Deriver<'_> {
             self.end(database);
             self.none_in_log(false, database);
             let state = &self.databases[database];
+            self.not_told.ends += state.outsiders.more_commits();
             if state.has_frames && !state.has_bounds {
                 return Err(DeriveError::NoBounds(self.files.databases[database].path.clone()));
             }

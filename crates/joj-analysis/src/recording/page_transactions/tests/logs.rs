@@ -170,20 +170,40 @@ fn where_the_next_transaction_begins_tells_whether_the_last_one_was_a_commit() {
         };
         let nothing = |_: &mut Made| {};
         let is_counted = usize::from(end != End::Killed);
-        let cases: [(Follows<'_>, usize, bool); 3] =
-            [(&written_back, is_counted, true), (&begun_anew, 0, false), (&nothing, is_counted, true)];
-        for (case, (follows, counted, has_note)) in cases.into_iter().enumerate() {
+        let cases: [(Follows<'_>, usize); 3] =
+            [(&written_back, is_counted), (&begun_anew, 0), (&nothing, is_counted)];
+        for (case, (follows, counted)) in cases.into_iter().enumerate() {
             let mut made = Made::new();
             log(&mut made);
             made.in_text(2, 3, end);
             follows(&mut made);
             let found = made.derived();
-            assert_eq!(
-                (found.commits.len(), !found.notes.is_empty()),
-                (1 + counted, has_note),
-                "case {case}"
-            );
+            assert_eq!((found.commits.len(), found.notes.len()), (1 + counted, 1), "case {case}");
         }
+    }
+}
+
+/// Another process, outside of the recording, committed between, or has begun the log anew.
+#[test]
+fn where_others_wrote_between_the_last_one_may_be_none() {
+    let cases = [(3, 2, ""), (9, 2, "too many, by up to: 1"), (0, 1, "not counted as commits: 1")];
+    for (next, counted, note) in cases {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+        made.in_text(0, 3, End::Unlock).in_text(next, 1, End::Commit);
+        let found = made.derived();
+        assert_eq!(found.commits.len(), counted, "{next}");
+        let is_told = found.notes.join("").ends_with(note) && found.notes.is_empty() == note.is_empty();
+        assert!(is_told, "{next} {:?}", found.notes);
+    }
+    // Rolled back, as it seems; but others write here, as the last one shows.
+    for others in [false, true] {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+        made.in_text(0, 2, End::Commit).in_text(2, 1, End::Unlock).in_text(2, 1, End::Commit);
+        made.in_text(if others { 9 } else { 3 }, 1, End::Commit);
+        let found = made.derived();
+        assert_eq!((found.commits.len(), found.notes.len()), (3, usize::from(others)), "{:?}", found.notes);
     }
 }
 

@@ -196,3 +196,35 @@ fn a_log_that_was_written_back_is_not_written_over_itself() {
         assert_eq!(bounds(&made.derived()), (2, 0, 0), "heads: {has_heads}");
     }
 }
+
+/// One process took the log's lock; another one has the database for itself and takes none: its commits without a sync, and then one with.
+#[test]
+fn frames_of_a_process_that_takes_no_log_lock_are_commits() {
+    for (is_same, counted, more) in [(false, 2, 3), (true, 1, 4)] {
+        let mut made = Made::new();
+        made.log_with_a_commit();
+        made.thread = 2;
+        made.bare_frames(2, 4).sync(2);
+        for call in made.recording.calls.iter_mut().filter(|call| call.thread == 2 && !is_same) {
+            call.process = 2;
+        }
+        // A thread of the same process may be waldio's, which fills the log.
+        assert_eq!(bounds(&made.derived()), (counted, 0, more), "{is_same}");
+    }
+}
+
+/// Without powersafe overwrite the sync lies within a repeated frame, and another thread goes on.
+#[test]
+fn the_rest_of_a_frame_behind_its_sync_may_be_no_commit() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-wal").write(2, 0, 32).bare_frames(0, 1).sync(2);
+    made.bare_frames(1, 1).write(2, 32 + 2 * (PAGE + 24), 1000).sync(2).write(
+        2,
+        1032 + 2 * (PAGE + 24),
+        3120,
+    );
+    made.thread = 2;
+    made.bare_frames(3, 1).sync(2);
+    let (counted, fewer, _) = bounds(&made.derived());
+    assert!((counted - fewer..=counted).contains(&3), "{counted} {fewer}");
+}
