@@ -133,6 +133,12 @@ impl Store {
         }
     }
 
+    /// Puts block `number` on the medium, without a copy of it; what the cache has of it is gone.
+    pub fn put_block(&mut self, number: u64, block: Box<Block>) {
+        self.cached.remove(&number);
+        self.put(number, block);
+    }
+
     fn put(&mut self, number: u64, block: Box<Block>) {
         if *block == ZEROS {
             self.medium.remove(&number);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
-use crate::number::index;
+use crate::number::{index, size};
 use crate::request::{BLOCK_BYTES, SECTOR_BYTES};
 use crate::store::{Block, Store, ZEROS};
 
@@ -33,9 +34,44 @@ impl Patch {
         }
     }
 
+    /// Puts block `number` on `store`. A whole block is moved there: of a full device there is no second copy.
+    pub fn put_on(self, number: u64, store: &mut Store) {
+        const WHOLE: u8 = u8::MAX;
+        match self.bytes {
+            Some(bytes) if self.known == WHOLE => store.put_block(number, bytes),
+            bytes => {
+                let bytes = bytes.as_deref().unwrap_or(&ZEROS);
+                for sectors in runs(self.known) {
+                    store.write(offset_of(number, sectors.start), &bytes[bytes_of(sectors)], true);
+                }
+            }
+        }
+    }
+
     fn bytes(&self) -> &Block {
         self.bytes.as_deref().unwrap_or(&ZEROS)
     }
+}
+
+/// The sectors whose bits are set, one behind the other in a range each.
+fn runs(known: u8) -> impl Iterator<Item = Range<usize>> {
+    let is_known = move |sector: &usize| known & 1 << sector != 0;
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let begin = (from..SECTORS_PER_BLOCK).find(is_known)?;
+        from = (begin..SECTORS_PER_BLOCK).find(|sector| !is_known(sector)).unwrap_or(SECTORS_PER_BLOCK);
+        Some(begin..from)
+    })
+}
+
+/// Where a sector of block `number` is on the device.
+fn offset_of(number: u64, sector: usize) -> u64 {
+    number * BLOCK_BYTES + size(sector) * SECTOR_BYTES
+}
+
+/// Where sectors are in their block.
+fn bytes_of(sectors: Range<usize>) -> Range<usize> {
+    sectors.start * SECTOR..sectors.end * SECTOR
 }
 
 /// A state of the device. Blocks that it does not have are those of the image that the log began with.
@@ -70,28 +106,11 @@ impl Image {
     /// Those of `write`, which is not called again then.
     pub fn apply(&self, mut write: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
         for (number, patch) in &self.patches {
-            let mut sector = 0;
-            while sector < SECTORS_PER_BLOCK {
-                let end = (sector..SECTORS_PER_BLOCK).find(|at| patch.known & 1 << at == 0);
-                let end = end.unwrap_or(SECTORS_PER_BLOCK);
-                if end > sector {
-                    let offset_bytes = number * BLOCK_BYTES + crate::number::size(sector) * SECTOR_BYTES;
-                    write(offset_bytes, &patch.bytes()[sector * SECTOR..end * SECTOR])?;
-                }
-                sector = end + 1;
+            for sectors in runs(patch.known) {
+                write(offset_of(*number, sectors.start), &patch.bytes()[bytes_of(sectors)])?;
             }
         }
         Ok(())
-    }
-
-    /// Puts it on `store`, which has what the log began with.
-    pub fn put_on(&self, store: &mut Store) {
-        let put = |offset_bytes: u64, bytes: &[u8]| {
-            store.write(offset_bytes, bytes, true);
-            Ok(())
-        };
-        // Memory refuses nothing.
-        let _ = self.apply(put);
     }
 
     /// Writes the first `len_bytes` of the device, where the log began with zeros. Streams; memory for a block.

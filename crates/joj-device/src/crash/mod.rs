@@ -27,6 +27,7 @@ pub use missing::{Missing, NotMissing};
 use crate::chance::Chance;
 use crate::log_writes::LogEntry;
 use crate::number::{index, size};
+use crate::store::Store;
 use history::BlockPieces;
 use image::{Patch, SECTORS_PER_BLOCK};
 
@@ -160,13 +161,21 @@ impl<'history> CrashStates<'history> {
         missing
     }
 
-    /// The image that lacks `missing`; of a block that it lacks more of than there is, all that can be lost is gone.
-    pub fn image_without(&self, missing: &Missing) -> Image {
-        let mut image = Image::default();
+    /// Puts what `pick` leaves on `store`, which has what the log began with: an image of a full device would be a second device.
+    pub fn put_on(&self, store: &mut Store, pick: Pick) {
+        let mut chance = pick.chance();
         for (number, pieces) in &self.blocks {
-            image.add(*number, self.patch(*number, pieces, missing));
+            let kept: [usize; SECTORS_PER_BLOCK] = self.kept(*number, pieces, pick, &mut chance);
+            pieces.materialise(*number, self.entries, &kept).put_on(*number, store);
         }
-        image
+    }
+
+    /// Puts on `store`, which has what the log began with, all but `missing`; of a block that it lacks more of than there is, all that can be
+    /// lost is gone.
+    pub fn put_without(&self, store: &mut Store, missing: &Missing) {
+        for (number, pieces) in &self.blocks {
+            self.patch(*number, pieces, missing).put_on(*number, store);
+        }
     }
 
     /// True where a cut at this moment can take `missing`: of each of its blocks there are so many writes that no flush covers.

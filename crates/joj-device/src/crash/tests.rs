@@ -70,12 +70,16 @@ fn a_log_in_two_parts_gives_the_images_of_the_whole() {
     let whole = History::from(entries);
     let base = whole.store(4);
     let tail = whole.clone().behind(4);
-    for pick in [Pick::None, Pick::All] {
+    for pick in [Pick::None, Pick::All, Pick::Sectors(5)] {
         let expected = CrashStates::new(&whole, done(6)).image(pick);
-        let mut store = base.clone();
-        CrashStates::new(&tail, done(2)).image(pick).put_on(&mut store);
+        let states = CrashStates::new(&tail, done(2));
+        let (mut store, mut without) = (base.clone(), base.clone());
+        states.put_on(&mut store, pick);
+        states.put_without(&mut without, &states.missing(pick));
         for number in 0..3 {
-            assert_eq!(*store.on_medium(number), expected.block(number, &ZEROS), "{pick:?}, block {number}");
+            let expected = expected.block(number, &ZEROS);
+            let put = [&store, &without].map(|store| *store.on_medium(number));
+            assert_eq!(put, [expected; 2], "{pick:?}, block {number}");
         }
     }
 }

@@ -185,7 +185,7 @@ fn cut(recording: &Recording, unit: Unit, seed: u64, torn: bool) -> (CutResult, 
     let picks = states.picks(PICKS, chance.next(), torn);
     let pick = picks[usize::try_from(chance.below(picks.len() as u64)).unwrap_or(0)];
     let mut store = recording.base.clone();
-    states.image(pick).put_on(&mut store);
+    states.put_on(&mut store, pick);
     let cut = CutResult {
         place: word.to_owned(),
         at_ns,

@@ -203,7 +203,7 @@ impl<'job> ProgramCrashes<'job> {
         let promises = output[..end.map_or(0, |(_, end)| *end)].to_vec();
         let cut = Cut::at(&recording.logged, state.at_ns);
         let mut store = recording.base.clone();
-        CrashStates::new(&recording.history, cut).image_without(missing).put_on(&mut store);
+        CrashStates::new(&recording.history, cut).put_without(&mut store, missing);
         self.verdict(state.volume, store, &promises, promised)
     }
 
