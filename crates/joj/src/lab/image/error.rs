@@ -22,6 +22,9 @@ pub enum ImageError {
     /// The environment names no place for the cache.
     #[error("neither HOME nor XDG_CACHE_HOME is set: say where the lab's kernel may be kept")]
     NoCache,
+    /// `--kernel` names something else.
+    #[error("{} is no bzImage of x86-64 Linux; give `--kernel` a file such as /boot/vmlinuz-RELEASE", .0.display())]
+    NotKernel(PathBuf),
     /// apt's lists do not have Debian's kernel.
     #[error("apt knows no {0}; run `apt-get update` as root, or give `--kernel FILE --modules DIR`")]
     NoKernel(&'static str),

@@ -5,7 +5,8 @@
 //!   CACHE/RELEASE/root/          the other packages, unpacked
 //!   CACHE/RELEASE/complete       made last: without it the rest is a part
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -77,18 +78,34 @@ impl Packages {
     /// # Errors
     /// Where the kernel or its modules cannot be read.
     pub fn with_kernel(&self, kernel: &Path, modules: &Path) -> Result<Packages, ImageError> {
-        let cache = cache_directory()?;
+        self.given_below(&cache_directory()?, kernel, modules)
+    }
+
+    /// The same in another cache; nothing is left there of what cannot be had.
+    fn given_below(&self, cache: &Path, kernel: &Path, modules: &Path) -> Result<Packages, ImageError> {
         let release = modules.canonicalize().map_err(ImageError::file("read", modules))?;
         let release = release.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let directory = cache.join(format!("given-{release}"));
-        let _ = fs::remove_dir_all(&directory);
-        keep_modules(modules, &directory.join("modules"))?;
-        let own = directory.join("vmlinuz");
-        fs::copy(kernel, &own).map_err(ImageError::file("copy", kernel))?;
-        let root = directory.join("root");
-        std::os::unix::fs::symlink(self.directory.join("root"), &root)
-            .map_err(ImageError::file("make", &root))?;
+        let part = cache.join(format!("given-{release}.part-{}", std::process::id()));
+        let made = self.copy_given(kernel, modules, &part).and_then(|()| {
+            let _ = fs::remove_dir_all(&directory);
+            fs::rename(&part, &directory).map_err(ImageError::file("make", &directory))
+        });
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&part);
+        }
+        made?;
         Ok(Packages { release, directory })
+    }
+
+    /// Another kernel and its modules, beside these programs, in the new directory `to`.
+    fn copy_given(&self, kernel: &Path, modules: &Path, to: &Path) -> Result<(), ImageError> {
+        check_kernel(kernel)?;
+        keep_modules(modules, &to.join("modules"))?;
+        fs::copy(kernel, to.join("vmlinuz")).map_err(ImageError::file("copy", kernel))?;
+        let root = to.join("root");
+        std::os::unix::fs::symlink(self.directory.join("root"), &root)
+            .map_err(ImageError::file("make", &root))
     }
 
     /// Those in the cache, or fetched now; `say` is told what takes long.
@@ -124,6 +141,23 @@ pub fn cache_directory() -> Result<PathBuf, ImageError> {
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     let base = base.ok_or(ImageError::NoCache)?;
     Ok(base.join(format!("joj/lab-{LAYOUT}")))
+}
+
+/// Whether a file is a kernel that QEMU starts: QEMU alone would say nothing that helps.
+/// Source: Linux, Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header".
+fn check_kernel(kernel: &Path) -> Result<(), ImageError> {
+    const MAGIC_AT: u64 = 0x202;
+    let mut magic = [0; 4];
+    let read = File::open(kernel).and_then(|file| {
+        let is_file = file.metadata()?.is_file();
+        let is_read = is_file && file.read_exact_at(&mut magic, MAGIC_AT).is_ok();
+        Ok(is_read && magic == *b"HdrS")
+    });
+    match read {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(ImageError::NotKernel(kernel.to_owned())),
+        Err(error) => Err(ImageError::file("read", kernel)(error)),
+    }
 }
 
 fn newest(cache: &Path) -> Option<Packages> {
@@ -194,4 +228,32 @@ fn run(program: &'static str, words: &[&str], directory: &Path) -> Result<String
     let lines: Vec<&str> = reason.lines().filter(|line| !line.trim().is_empty()).collect();
     let said = lines[lines.len().saturating_sub(3)..].join("; ");
     Err(ImageError::Failed { program, said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_cannot_be_had_leaves_nothing_in_the_cache() {
+        let base = std::env::temp_dir().join(format!("joj-given-{}", std::process::id()));
+        let (cache, modules) = (base.join("cache"), base.join("modules"));
+        fs::create_dir_all(&cache).unwrap();
+        fs::create_dir_all(&modules).unwrap();
+        let kernel = base.join("vmlinuz");
+        fs::write(&kernel, [&[0; 0x202][..], b"HdrS"].concat()).unwrap();
+        let own = Packages { release: "own".to_owned(), directory: base.join("own") };
+        let told = |kernel: &Path| own.given_below(&cache, kernel, &modules).unwrap_err().to_string();
+        let answers = [told(Path::new("/dev/null")), told(&base.join("none")), told(&kernel)];
+        let left = fs::read_dir(&cache).unwrap().count();
+        fs::create_dir_all(modules.join("kernel")).unwrap();
+        let given = own.given_below(&cache, &kernel, &modules).map(|given| given.kernel().is_file());
+        fs::remove_dir_all(&base).unwrap();
+        for (answer, expected) in
+            answers.iter().zip(["/dev/null is no bzImage", "cannot read", "cannot read"])
+        {
+            assert!(answer.contains(expected), "{answer}");
+        }
+        assert_eq!((left, given.ok()), (0, Some(true)));
+    }
 }
