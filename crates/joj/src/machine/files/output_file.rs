@@ -1,6 +1,6 @@
 //! Files that a measurement is written to at its end.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,15 @@ pub enum OutputError {
     /// There can be no such file.
     #[error("cannot write {}: it is a directory or its directory is missing; give another FILE", .0.display())]
     NoPlace(PathBuf),
+    /// It cannot be opened to write, or not be made.
+    #[error("cannot write {}: {error}; give another FILE", .path.display())]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
     /// Standard output cannot be written to.
     #[error("cannot write to standard output: {0}; make room, or send it elsewhere")]
     Standard(#[source] io::Error),
@@ -57,12 +66,26 @@ pub fn check_apart<'a>(
         if places.iter().any(|known| *known == place || is_same_file(known, &place)) {
             return Err(OutputError::NamedTwice(file.clone()));
         }
+        open_for_a_moment(&place).map_err(|error| OutputError::NotWritable { path: file.clone(), error })?;
         // Nothing is kept in a device, such as /dev/null.
         if !place.exists() || place.is_file() {
             places.push(place);
         }
     }
     Ok(())
+}
+
+/// Opens the file to write, and leaves everything as it was. /proc has directories and rights, and takes no file.
+fn open_for_a_moment(place: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(place) {
+        // To open a FIFO would wait for its reader; a link that leads nowhere is one to a file that will be made.
+        Ok(facts) if !facts.is_file() => Ok(()),
+        Ok(_) => OpenOptions::new().append(true).open(place).map(drop),
+        Err(_) => {
+            OpenOptions::new().write(true).create_new(true).open(place)?;
+            fs::remove_file(place)
+        }
+    }
 }
 
 /// True for two names of one file that is there.
@@ -182,6 +205,22 @@ mod tests {
         let apart = check_apart([&read], [&other]).is_ok();
         fs::remove_dir_all(&directory).unwrap();
         assert_eq!((refused, two, apart), ([true; 3], true, true));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_told_before_and_one_that_can_is_not_left() {
+        let refused = check_writable([&PathBuf::from("/proc/joj.json")]).unwrap_err().to_string();
+        assert!(refused.starts_with("cannot write /proc/joj.json: ") && refused.ends_with("another FILE"));
+        let directory = std::env::temp_dir().join(format!("joj-output-probe-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let [new, old, link] = ["new", "old", "link"].map(|name| directory.join(name));
+        fs::write(&old, "kept").unwrap();
+        std::os::unix::fs::symlink("none", &link).unwrap();
+        let told = check_writable([&new, &old, &link, &PathBuf::from("/dev/null")]).is_ok();
+        let left =
+            (new.exists(), fs::read_to_string(&old).unwrap(), fs::read_dir(&directory).unwrap().count());
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!((told, left), (true, (false, "kept".to_owned(), 2)));
     }
 
     #[test]
