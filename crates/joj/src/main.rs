@@ -49,6 +49,7 @@ use std::process::ExitCode;
 
 use command_line::Command;
 use command_line::lab::program_crash::BuiltIn;
+use command_line::wrong_usage;
 use machine::files::standard_output;
 use workloads::Placed;
 
@@ -90,6 +91,9 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Lab(options) => lab::commands::run::run(&options)?,
         Command::Crash(options) => match &options.built_in {
             Some(BuiltIn::Sqlite(options)) => lab::commands::run::crash(options)?,
+            Some(BuiltIn::Merge { .. }) => wrong_usage(
+                "there is no `joj crash merge`; `joj lab merge PART... --json FILE` joins the parts of all shards",
+            ),
             None => lab::commands::program_crash::run(&options.program)?,
         },
         Command::LabGuest => lab::guest::agent::run(),

@@ -10,7 +10,9 @@ mod schema;
 #[allow(dead_code, reason = "other tests use all of it")]
 mod waldio;
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -253,12 +255,12 @@ fn writes_that_may_change_places_are_named_by_their_files_in_the_lab() {
     assert_eq!(what, ["data of data, byte 0"]);
 }
 
-/// In a directory with a check, and with a file of the name that the program gives its own: a check that read this one would find it in
+/// In a directory whose path a shell takes for more than a word, with a check, and with a file of the name that the program gives its own: a check that read this one would find it in
 /// each state.
 #[test]
 fn a_file_of_this_directory_is_not_taken_for_the_one_that_is_lost_in_the_lab() {
     let directory =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-words-{}", std::process::id()));
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash's words {}", std::process::id()));
     fs::create_dir_all(&directory).expect("a directory");
     fs::write(directory.join("f"), "this machine's").expect("a file");
     fs::write(directory.join("check.sh"), "test $JOJ_LINES = 0 || test -s f || { echo f is gone; exit 1; }")
@@ -350,6 +352,34 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
     let [deleted, truncated] = &result.cells[..] else { panic!("{said}") };
     assert!(lost(deleted) > 0 && lost(deleted) + sound(deleted) == 12, "{deleted:?}");
     assert_eq!((sound(truncated), code), (12, Some(1)), "{truncated:?}");
+}
+
+#[test]
+fn what_is_named_twice_or_cannot_be_told_or_written_ends_joj_before_anything_starts() {
+    let cases: [(&[&str], &str, i32); 6] = [
+        (&["--check", "true", "--filesystems", "ext4,xfs,ext4", "--", "true"], "names `ext4` twice", 2),
+        (&["--check", "true", "--device", "ram,ram", "--", "true"], "`--device` names `ram` twice", 2),
+        (&["sqlite", "--mode", "wal,WAL"], "`--modes` names `wal` twice", 2),
+        (&["merge", "1.json", "--json", "all.json"], "`joj lab merge PART... --json FILE`", 2),
+        (&["--check", "true", "--json", "/proc/x.json", "--", "true"], "cannot write /proc/x.json", 1),
+        (&["sqlite", "--json", "/proc/x.json"], "cannot write /proc/x.json", 1),
+    ];
+    for (words, expected, exit) in cases {
+        let (code, said) = told(&crash(words));
+        assert!(said.contains(expected) && code == Some(exit), "{words:?}: {code:?}, {said}");
+        assert!(!said.contains("booting"), "{said}");
+    }
+    let number = std::process::id().to_string();
+    let name = OsString::from_vec([b"crash-\xff-", number.as_bytes()].concat());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("check.sh"), "exit 0\n").expect("a file");
+    let answers = [["sh check.sh", "true"], ["true", "./check.sh"]]
+        .map(|[check, program]| told(&crash_in(&directory, &["--check", check, "--", program])));
+    fs::remove_dir_all(&directory).expect("removed");
+    for (code, said) in answers {
+        assert!(said.contains("whose path is no UTF-8; copy it") && code == Some(2), "{code:?}, {said}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub mod io;
 pub mod units;
 pub mod waldio;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -399,6 +400,13 @@ pub struct SchemaOptions {
 pub fn wrong_usage(what: &str) -> ExitCode {
     eprintln!("error: {what}\n\nFor more information, try '--help'.");
     ExitCode::from(2)
+}
+
+/// What is wrong where the list of an option has one entry twice, if it has: the same would be done twice.
+pub fn named_twice(option: &str, entries: impl IntoIterator<Item = impl Into<String>>) -> Option<String> {
+    let mut known = BTreeSet::new();
+    let again = entries.into_iter().map(Into::into).find(|entry: &String| !known.insert(entry.clone()))?;
+    Some(format!("`{option}` names `{again}` twice; give each one once"))
 }
 
 #[cfg(test)]

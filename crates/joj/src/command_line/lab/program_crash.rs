@@ -61,6 +61,13 @@ pub enum BuiltIn {
     /// SQLite's commits, in each journal mode: the same as `joj lab crash`
     #[command(after_help = crate::command_line::lab::crash::EXAMPLES)]
     Sqlite(Box<CrashLabOptions>),
+    /// Where parts are joined: `joj lab merge` has both kinds
+    #[command(hide = true)]
+    Merge {
+        /// Whatever else was given
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 /// A program that is to be cut.

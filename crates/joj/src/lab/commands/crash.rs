@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
-use joj_analysis::bench::key::{JournalMode, LogState, Schema};
+use joj_analysis::bench::key::{JournalMode, LogState, Schema, Word};
 use joj_analysis::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, Store, SyncCall, Task};
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
@@ -12,6 +12,7 @@ use joj_analysis::lab::crash::{
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::crash::CrashOptions;
+use crate::command_line::named_twice;
 use crate::lab::commands::error::{CrashUsage, LabError};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
@@ -39,6 +40,12 @@ const DEVICE_BYTES: u64 = 512 << 20;
 pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
     if options.modes.iter().any(|mode| !SURVIVING.contains(mode)) {
         return Err(CrashUsage::Modes);
+    }
+    if let Some(what) = named_twice("--filesystems", options.filesystems.iter().map(|one| one.word()))
+        .or_else(|| named_twice("--modes", options.modes.iter().map(|one| one.word())))
+        .or_else(|| named_twice("--synchronous", options.synchronous.iter().map(|one| one.word())))
+    {
+        return Err(CrashUsage::Twice(what));
     }
     let waldio_options = &options.waldio_option;
     if !waldio_options.is_empty() && !options.modes.contains(&JournalMode::Waldio) {
@@ -78,7 +85,6 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
 pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool) -> Result<ExitCode, LabError> {
-    output_file::check_writable(&options.json)?;
     if let Some(directory) = &options.recordings {
         let directory = directory.join(RECORDINGS_DIRECTORY);
         fs::create_dir_all(&directory).map_err(|error| LabError::Directory { directory, error })?;

@@ -124,8 +124,11 @@ pub enum LabError {
 }
 
 /// Options of `joj lab crash` that do not go together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CrashUsage {
+    /// A list has one entry twice.
+    #[error("{0}")]
+    Twice(String),
     /// A mode that is not made to survive a power cut.
     #[error("`--modes` takes delete, truncate, persist, wal and waldio here")]
     Modes,

@@ -9,10 +9,10 @@ use joj_analysis::lab::exec_result::{
 };
 
 use crate::command_line::lab::exec::ExecOptions;
-use crate::command_line::wrong_usage;
+use crate::command_line::{named_twice, wrong_usage};
 use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::host_command::{command, environment};
+use crate::lab::commands::host_command::{command, environment, program_without_text};
 use crate::lab::commands::parts::{self, Needed, contents};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
@@ -43,6 +43,12 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
     };
     if let Some(other) = options.take.iter().find(|file| !is_keepable(file)) {
         let what = format!("`--take {}`: give a file below /data or /tmp", other.display());
+        return Ok(wrong_usage(&what));
+    }
+    if let Some(what) = named_twice("--filesystem", options.filesystem.iter().map(|one| one.word()))
+        .or_else(|| named_twice("--device", &options.device))
+        .or_else(|| program_without_text(&options.command))
+    {
         return Ok(wrong_usage(&what));
     }
     let volumes = volumes(&options.device, &options.filesystem);

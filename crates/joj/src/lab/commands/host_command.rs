@@ -23,6 +23,8 @@ pub fn command(words: &[String]) -> Vec<String> {
 pub struct HostWords {
     /// Those that were.
     pub taken: Vec<HostWord>,
+    /// Why one of them cannot stand for its file, and what to write instead.
+    pub impossible: Option<String>,
 }
 
 impl HostWords {
@@ -31,6 +33,7 @@ impl HostWords {
         let path = Path::new(word);
         let is_here = !path.is_absolute() && path.is_file();
         let Some(whole) = std::path::absolute(path).ok().filter(|_| is_here) else { return word.to_owned() };
+        self.impossible = self.impossible.take().or_else(|| no_text(word, &whole));
         let file = whole.to_string_lossy().into_owned();
         let taken = HostWord { place, word: word.to_owned(), file: file.clone() };
         if !self.taken.contains(&taken) {
@@ -39,16 +42,90 @@ impl HostWords {
         file
     }
 
-    /// A shell's command with the whole paths of such files, where a word is nothing but one.
+    /// A shell's command with the whole paths of such files, where a word is nothing but one, in quotes or not. A path that a shell would
+    /// take for more than a word gets quotes; within others it cannot have them.
     pub fn shell_command(&mut self, place: WordPlace, text: &str) -> String {
-        let parts = text.split_inclusive(char::is_whitespace);
-        parts
-            .map(|part| {
-                let word = part.trim_end();
-                self.argument(place, word) + &part[word.len()..]
-            })
-            .collect()
+        let mut quote = None;
+        let parts = quoted_parts(text).into_iter().flat_map(|part| match unquoted(part) {
+            Some(word) if Path::new(word).is_file() => vec![part],
+            _ => part.split_inclusive(char::is_whitespace).collect(),
+        });
+        let mut command = String::new();
+        for part in parts {
+            let raw = part.trim_end();
+            let word = unquoted(raw).filter(|_| quote.is_none()).unwrap_or(raw);
+            let file = self.argument(place, word);
+            let is_plain =
+                file.chars().all(|letter| letter.is_alphanumeric() || "/._-+,:@%=".contains(letter));
+            if file == word {
+                command += raw;
+            } else if quote.is_none() && !is_plain {
+                command += &format!("'{}'", file.replace('\'', "'\\''"));
+            } else {
+                if !is_plain && self.impossible.is_none() {
+                    self.impossible = Some(format!(
+                        "`{word}` stands within quotes, and means {file}, which a shell takes for more than a word; write it \
+                         without them, or run joj in a directory whose path has neither spaces nor quotes"
+                    ));
+                }
+                command += &file;
+            }
+            command += &part[raw.len()..];
+            quote = quote_behind(quote, raw);
+        }
+        command
     }
+}
+
+/// Why a path cannot be told to the guest, which gets text.
+fn no_text(word: &str, whole: &Path) -> Option<String> {
+    whole.to_str().is_none().then(|| {
+        let whole = whole.display();
+        format!("`{word}` means {whole}, whose path is no UTF-8; copy it to a directory whose path is, and run joj there")
+    })
+}
+
+/// Why the program of a command cannot be told to the guest, if it cannot.
+pub fn program_without_text(words: &[String]) -> Option<String> {
+    let whole = std::path::absolute(&words[0]).ok().filter(|_| words[0].contains('/'))?;
+    no_text(&words[0], &whole)
+}
+
+/// A shell's command in parts that end with white space, none of them within quotes.
+fn quoted_parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    for (at, letter) in text.char_indices().filter(|(_, letter)| letter.is_whitespace()) {
+        let end = at + letter.len_utf8();
+        if quote_behind(None, &text[begin..end]).is_none() {
+            parts.push(&text[begin..end]);
+            begin = end;
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// The quote that is open behind `text`, where `open` was open in front of it.
+fn quote_behind(open: Option<char>, text: &str) -> Option<char> {
+    let mut letters = text.chars();
+    let mut quote = open;
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), _) if open == letter => quote = None,
+            (None | Some('"'), '\\') => drop(letters.next()),
+            _ => {}
+        }
+    }
+    quote
+}
+
+/// What stands between the quotes of a word that is all in quotes, where a shell changes nothing of it.
+fn unquoted(word: &str) -> Option<&str> {
+    let word = word.trim_end();
+    let inner = |quote: char| word.strip_prefix(quote)?.strip_suffix(quote);
+    let single = inner('\'').filter(|text| !text.contains('\''));
+    single.or_else(|| inner('"').filter(|text| !text.contains(['"', '$', '`', '\\'])))
 }
 
 /// The files of this machine that the words of commands, and of shells' commands, name.
@@ -168,6 +245,36 @@ mod tests {
     fn a_shell_s_words_have_no_quotes() {
         let words = shell_words(r#"a "b c"'d'  "e\"f" g\ h|i>>j && 'k;l' """#);
         assert_eq!(words, ["a", "b cd", "e\"f", "g h", "i", "j", "k;l"]);
+    }
+
+    /// In a directory whose path is more than one word for a shell.
+    #[test]
+    fn paths_with_spaces_and_quotes_are_quoted_where_they_can_be() {
+        let directory =
+            std::env::current_exe().unwrap().with_extension(format!("it's a dir{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in ["check.sh", "my check.sh"] {
+            std::fs::write(directory.join(name), "").unwrap();
+        }
+        // Not the process's directory, which other tests share: the way there from it.
+        let here = std::env::current_dir().unwrap();
+        let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        let directory_here = up.join(directory.strip_prefix("/").unwrap());
+        let name = |name: &str| directory_here.join(name).display().to_string();
+        let told = |text: &str| {
+            let mut words = HostWords::default();
+            (words.shell_command(WordPlace::Check, text), words.taken.len(), words.impossible)
+        };
+        let whole = |file: &str| here.join(name(file)).display().to_string().replace('\'', "'\\''");
+        let answers = [
+            told(&format!("sh \"{}\" a", name("my check.sh"))),
+            told(&format!("sh \"{}\"", name("check.sh"))),
+        ];
+        let within = told("sh -c 'cat Cargo.toml x'");
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(answers[0], (format!("sh '{}' a", whole("my check.sh")), 1, None));
+        assert_eq!(answers[1], (format!("sh '{}'", whole("check.sh")), 1, None));
+        assert_eq!(within, (format!("sh -c 'cat {} x'", here.join("Cargo.toml").display()), 1, None));
     }
 
     #[test]

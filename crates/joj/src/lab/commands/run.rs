@@ -77,6 +77,7 @@ pub fn crash(options: &CrashLabOptions) -> Result<ExitCode, LabError> {
         Ok(cells) => cells,
         Err(what) => return Ok(wrong_usage(&what.to_string())),
     };
+    output_file::check_writable(&options.crash.json)?;
     let contents = contents(&options.machine, Needed::by(&cells))?;
     let pool = parts::pool(&options.machine, &options.guests, contents, options.crash.state_seconds)?;
     crash_states::run(&options.crash, cells, &pool)

@@ -23,10 +23,10 @@ use joj_analysis::lab::result::LabMachine;
 use joj_analysis::lab::shards::program_crash::ProgramCrashPart;
 
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::command_line::wrong_usage;
+use crate::command_line::{named_twice, wrong_usage};
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::host_command::{
-    Hidden, HostWords, command, environment, hidden, hidden_in_shell, named_files,
+    Hidden, HostWords, command, environment, hidden, hidden_in_shell, named_files, program_without_text,
 };
 use crate::lab::commands::merge::crash_exit_code;
 use crate::lab::commands::parts::{self, Needed, contents};
@@ -64,10 +64,7 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     if options.check.as_deref().is_some_and(|check| check.trim().is_empty()) {
         return Ok(wrong_usage("`--check` is empty: everything would be kept"));
     }
-    if let Some(what) = hidden_file(options).or_else(|| impossible_journal(options)) {
-        return Ok(wrong_usage(&what));
-    }
-    if let Some(what) = json_among_recordings(options) {
+    if let Some(what) = impossible(options) {
         return Ok(wrong_usage(&what));
     }
     output_file::check_apart(&read_files(options), &options.json)?;
@@ -154,6 +151,17 @@ fn empty_result(
     }
 }
 
+/// What cannot be done as the options have it, if something cannot.
+fn impossible(options: &ProgramCrashOptions) -> Option<String> {
+    named_twice("--filesystems", options.filesystems.iter().map(|one| one.word()))
+        .or_else(|| named_twice("--device", &options.device))
+        .or_else(|| hidden_file(options))
+        .or_else(|| program_without_text(&options.command))
+        .or_else(|| told_commands(options).host_words.impossible)
+        .or_else(|| impossible_journal(options))
+        .or_else(|| json_among_recordings(options))
+}
+
 /// What of this machine's files the program or a shell's command names, and the guest does not see; and what to do.
 fn hidden_file(options: &ProgramCrashOptions) -> Option<String> {
     let shells = [("--before", &options.before), ("--check", &options.check)];
@@ -226,24 +234,37 @@ fn asked_state(
     })
 }
 
+/// What the guest is told to run.
+struct ToldCommands {
+    program: Vec<String>,
+    before: Option<String>,
+    check: Option<String>,
+    host_words: HostWords,
+}
+
+fn told_commands(options: &ProgramCrashOptions) -> ToldCommands {
+    let mut program = command(&options.command);
+    let mut host_words = HostWords::default();
+    for word in &mut program[1..] {
+        *word = host_words.argument(WordPlace::Program, word);
+    }
+    let mut shell = |place, text: &Option<String>| Some(host_words.shell_command(place, text.as_deref()?));
+    let (before, check) =
+        (shell(WordPlace::Before, &options.before), shell(WordPlace::Check, &options.check));
+    ToldCommands { program, before, check, host_words }
+}
+
 /// The job, without units.
 fn job(
     options: &ProgramCrashOptions,
     volumes: Vec<LabVolume>,
     contents: &Contents,
 ) -> Result<ProgramCrashJob, LabError> {
-    let mut words = command(&options.command);
-    let mut host_words = HostWords::default();
-    for word in &mut words[1..] {
-        *word = host_words.argument(WordPlace::Program, word);
-    }
-    let mut shell = |place, text: &Option<String>| Some(host_words.shell_command(place, text.as_deref()?));
-    let (before, check) =
-        (shell(WordPlace::Before, &options.before), shell(WordPlace::Check, &options.check));
+    let ToldCommands { program, before, check, host_words } = told_commands(options);
     Ok(ProgramCrashJob {
         setting: machine::setting(contents, device_names(options), DEVICE_BYTES)?,
         volumes,
-        command: words,
+        command: program,
         before,
         check: check.unwrap_or_default(),
         host_words: host_words.taken,
