@@ -13,9 +13,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use emulated::{TestFiles, missing};
+use emulated::{TestFiles, is_qemu, missing, qemus_of};
 use serde_json::Value;
 use trace::runs::read;
 use waldio::{extension, skipped};
@@ -470,22 +470,4 @@ fn a_cell_that_takes_too_long_costs_that_cell_in_the_lab() {
         let reason = cell["outcome"]["failed"].as_str();
         assert_eq!(reason.is_some_and(|reason| reason.contains("it took longer than")), is_endless, "{cell}");
     }
-}
-
-/// The QEMUs that the child's threads started.
-fn qemus_of(child: &Child) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
-    let texts = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
-    let numbers: Vec<u32> = texts
-        .flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>())
-        .collect();
-    numbers.into_iter().filter(|pid| is_qemu(*pid)).collect()
-}
-
-/// A machine, not a QEMU that only says its version.
-fn is_qemu(pid: u32) -> bool {
-    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let mut words = words.split(|byte| *byte == 0);
-    words.next().is_some_and(|program| program.starts_with(b"qemu-system"))
-        && words.any(|word| word == b"-kernel")
 }

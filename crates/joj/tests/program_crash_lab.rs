@@ -12,11 +12,12 @@ mod waldio;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use emulated::missing;
+use emulated::{TestFiles, is_qemu, missing, qemus_of};
 use joj_analysis::lab::crash::{CellStates, CrashResult, CrashVerdict};
 use joj_analysis::lab::program_crash::{Finding, ProgramCrashResult, ProgramVolume};
 use joj_device::request::RequestKind;
@@ -352,6 +353,41 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
     let [deleted, truncated] = &result.cells[..] else { panic!("{said}") };
     assert!(lost(deleted) > 0 && lost(deleted) + sound(deleted) == 12, "{deleted:?}");
     assert_eq!((sound(truncated), code), (12, Some(1)), "{truncated:?}");
+}
+
+/// While the program runs for ever, and nothing is recorded yet.
+#[test]
+fn who_waits_for_a_recording_is_told_and_ctrl_c_leaves_nothing_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let (scratch, temporary) = (Scratch::new("crash-stop"), TestFiles::new("crash-stop-temporary"));
+    let kept = scratch.file("kept");
+    let script = "head -c 40000000 /dev/zero | tr '\\0' x > file; sync; while :; do :; done";
+    let mut child = Command::new(env!("CARGO_BIN_EXE_joj"))
+        .args(["crash", "--program-seconds", "3600", "--check", "true", "--recordings"])
+        .arg(&kept)
+        .args(["--", "sh", "-c", script])
+        .env("TMPDIR", &temporary.path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("joj starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("its stderr")).lines();
+    let is_told = |line: &String| line.contains("MiB written to the device") && line.ends_with(" s so far");
+    let told = lines.find_map(|line| line.ok().filter(is_told));
+    let machines = qemus_of(&child);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert_eq!(child.wait().expect("an end").code(), Some(130), "{told:?} {rest:?}");
+    assert!(told.is_some_and(|line| line.starts_with("ext4 galaxy-s5-emmc: running for the first time, ")));
+    assert!(!machines.is_empty() && !machines.iter().any(|pid| is_qemu(*pid)), "{machines:?}");
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory").flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!((names(&temporary.path), names(&kept.join("recordings"))), (vec![], vec!["lock".to_owned()]));
 }
 
 #[test]

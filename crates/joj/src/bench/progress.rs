@@ -19,9 +19,16 @@ pub struct Progress {
     usual_s: f64,
     /// What the steps take, where that is learned.
     pace: Option<Pace>,
+    /// What is done now.
+    what: String,
+    /// Where it is wanted: when the last line was printed.
+    waiting_ns: Option<u64>,
     /// Letters of the line on the terminal.
     shown_letters: usize,
 }
+
+/// Between two lines of who waits, on a terminal and elsewhere.
+const WAITING_NS: [u64; 2] = [1_000_000_000, 15_000_000_000];
 
 /// What steps take in truth, as a multiple of what was expected of them.
 #[derive(Debug)]
@@ -71,6 +78,8 @@ impl Progress {
             expected_s,
             usual_s: 0.0,
             pace: None,
+            what: String::new(),
+            waiting_ns: None,
             shown_letters: 0,
         }
     }
@@ -80,6 +89,12 @@ impl Progress {
     pub fn of_unknown_steps(expected_s: f64, at_a_time: usize) -> Progress {
         let pace = Pace { left_out: at_a_time, begun: 0, from: None };
         Progress { pace: Some(pace), ..Progress::of_steps(expected_s) }
+    }
+
+    /// The same for one whose steps may take minutes: where no line can change, it has one each quarter of a minute. Until the first step
+    /// begins it says `what`.
+    pub fn waiting(self, what: &str) -> Progress {
+        Progress { waiting_ns: Some(self.began_ns), what: what.to_owned(), ..self }
     }
 
     /// Before a step like the others.
@@ -95,14 +110,44 @@ impl Progress {
             Some(multiple) => (self.expected_s - self.done_s).max(0.0) * multiple,
             None => self.left_s(self.done_s),
         };
-        if !self.is_terminal {
-            if multiple.is_some() && self.pace.as_ref().is_some_and(Pace::is_first) {
-                eprintln!("{what}, about {} left", rough(left_s));
-            }
+        what.clone_into(&mut self.what);
+        if self.is_terminal {
+            let share = (self.done_s / self.expected_s.max(1e-9)).min(1.0);
+            self.show(&format!("{:3.0} %  {} left  {what}", share * 100.0, rough(left_s)));
+        } else if multiple.is_some() && self.pace.as_ref().is_some_and(Pace::is_first) {
+            eprintln!("{what}, about {} left", rough(left_s));
+            self.waiting_ns = self.waiting_ns.map(|_| now_ns());
+        } else {
+            self.tick();
+        }
+    }
+
+    /// The step at hand has come to this.
+    pub fn doing(&mut self, what: &str) {
+        what.clone_into(&mut self.what);
+        if self.is_terminal {
+            self.waiting_ns = self.waiting_ns.map(|_| 0);
+        }
+        self.tick();
+    }
+
+    /// Time went by.
+    pub fn tick(&mut self) {
+        let Some(told_ns) = self.waiting_ns else { return };
+        let now = now_ns();
+        if now - told_ns < WAITING_NS[usize::from(!self.is_terminal)] {
             return;
         }
-        let share = (self.done_s / self.expected_s.max(1e-9)).min(1.0);
-        let line = format!("{:3.0} %  {} left  {what}", share * 100.0, rough(left_s));
+        let line = waiting_line(self.done_s / self.expected_s.max(1e-9), now - self.began_ns, &self.what);
+        match self.is_terminal {
+            true => self.show(&line),
+            false => eprintln!("{line}"),
+        }
+        self.waiting_ns = Some(now);
+    }
+
+    /// Puts a line on the terminal in place of the one that is there.
+    fn show(&mut self, line: &str) {
         eprint!("{}{line}", self.erasure());
         self.shown_letters = line.chars().count();
         let _ = stderr().flush();
@@ -134,6 +179,12 @@ impl Progress {
     fn erasure(&self) -> String {
         erasure(self.shown_letters, terminal::error_letters())
     }
+}
+
+/// Says where it is, and since when: a forecast that was wrong would go on to be. Where nothing is done yet, no share of it is said.
+fn waiting_line(share: f64, elapsed_ns: u64, what: &str) -> String {
+    let done = if share > 0.0 { format!("{:.0} %  ", share.min(1.0) * 100.0) } else { String::new() };
+    format!("{done}{what}, {} s so far", elapsed_ns / 1_000_000_000)
 }
 
 /// Seconds that are left: the forecast fades into what was seen.
@@ -170,6 +221,13 @@ mod tests {
         for multiple in &multiples[12..] {
             assert!(multiple.is_some_and(|multiple| (multiple - 0.25).abs() < 1e-9), "{multiples:?}");
         }
+    }
+
+    #[test]
+    fn who_waits_is_told_what_is_done_and_since_when() {
+        let what = "ext4 ram: recording, 48 MiB written to the device";
+        let expected = [format!("{what}, 35 s so far"), format!("50 %  {what}, 35 s so far")];
+        assert_eq!([0.0, 0.5].map(|share| waiting_line(share, 35_000_000_000, what)), expected);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
@@ -65,10 +66,14 @@ pub struct GuestPool {
 /// Told of a unit: its number, its report or why there is none, and the share where its guest left files.
 pub type Done<'a, R> = dyn FnMut(usize, Result<R, UnitError>, &HostShare) + 'a;
 
+/// Between two looks at what is waited for.
+const TICK: Duration = Duration::from_secs(1);
+
 /// What a lane tells.
 enum LaneMessage<R> {
     Ready(String),
     Begun(usize),
+    Doing(usize, String),
     Done(usize, Result<R, UnitError>),
 }
 
@@ -186,7 +191,15 @@ impl OpenPool<'_> {
             };
             let lanes: Vec<_> = shares.iter().enumerate().map(start).collect();
             drop(sender);
-            for (number, told) in told {
+            loop {
+                let (number, told) = match told.recv_timeout(TICK) {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Timeout) => {
+                        progress.tick();
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
                 match told {
                     LaneMessage::Ready(release) => kernel = release,
                     LaneMessage::Begun(unit) => match work.expected_s(unit) {
@@ -195,6 +208,9 @@ impl OpenPool<'_> {
                         }
                         None => progress.step(&work.name(unit)),
                     },
+                    LaneMessage::Doing(unit, what) => {
+                        progress.doing(&format!("{}: {what}", work.name(unit)));
+                    }
                     LaneMessage::Done(unit, report) => done(unit, report, &shares[number]),
                 }
             }
@@ -282,6 +298,7 @@ impl<W: Work> Lane<'_, W> {
         guest.live(&mut |event| match event {
             Event::Ready(release) => self.told.tell(LaneMessage::Ready(release)),
             Event::Begun(unit) => self.told.tell(LaneMessage::Begun(unit)),
+            Event::Doing(unit, what) => self.told.tell(LaneMessage::Doing(unit, what)),
             Event::Done(unit) => self.reported(unit, self.share.report(unit), left),
         })
     }

@@ -168,6 +168,8 @@ pub enum GuestLine {
     Ready(String),
     /// It begins with this cell.
     Begun(usize),
+    /// What it does with the cell that it has begun with.
+    Doing(String),
     /// The report of this cell is there.
     Done(usize),
     /// All units of the job are done.

@@ -52,6 +52,8 @@ pub enum Event {
     Ready(String),
     /// It begins with this unit.
     Begun(usize),
+    /// What it does with this unit.
+    Doing(usize, String),
     /// The report of this unit is there.
     Done(usize),
 }
@@ -109,6 +111,9 @@ impl Guest<'_> {
                     life.running = Some(index);
                     deadline_ns = shared_ns() + self.unit_seconds * 1_000_000_000;
                     told(Event::Begun(index));
+                }
+                Some(Ok(GuestLine::Doing(what))) => {
+                    life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
                 }
                 Some(Ok(GuestLine::Done(index))) => {
                     life.running = None;

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// Why the lab cannot run here.
 pub fn missing() -> Option<String> {
@@ -16,6 +16,24 @@ pub fn missing() -> Option<String> {
         return Some("this is no Debian: its kernel is not to be had with apt".to_owned());
     }
     None
+}
+
+/// The QEMUs that the child's threads started.
+pub fn qemus_of(child: &Child) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+    let texts = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let numbers: Vec<u32> = texts
+        .flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    numbers.into_iter().filter(|pid| is_qemu(*pid)).collect()
+}
+
+/// A machine, not a QEMU that only says its version.
+pub fn is_qemu(pid: u32) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = words.split(|byte| *byte == 0);
+    words.next().is_some_and(|program| program.starts_with(b"qemu-system"))
+        && words.any(|word| word == b"-kernel")
 }
 
 /// A directory of a test's own, which goes with the value.

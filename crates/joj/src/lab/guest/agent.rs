@@ -12,11 +12,12 @@ use serde::de::DeserializeOwned;
 
 use crate::lab::guest::command::exec::Executor;
 use crate::lab::guest::command::program_crash::ProgramCrashes;
+use crate::lab::guest::console::say;
 use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::measure::Measurer;
 use crate::lab::guest::replay::Replayer;
-use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
+use crate::lab::job::{GuestLine, JOB_FILE, Job, SHARE_TAG, guest_path, report_file};
 use crate::lab::jobs::crash::{CRASH_JOB_FILE, CrashJob};
 use crate::lab::jobs::exec::{EXEC_JOB_FILE, ExecJob};
 use crate::lab::jobs::program_crash::{PROGRAM_CRASH_JOB_FILE, ProgramCrashJob};
@@ -31,13 +32,6 @@ pub fn run() -> ! {
     guest_kernel::power_off();
     loop {
         std::thread::park();
-    }
-}
-
-fn say(line: &GuestLine) {
-    match serde_json::to_string(line) {
-        Ok(text) => println!("{LINE_MARK}{text}"),
-        Err(error) => println!("a line of the guest's cannot be written: {error}"),
     }
 }
 

@@ -28,13 +28,6 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Sets up device `number`, empty, of `bytes`, as `assembly` has it.
-    /// # Errors
-    /// Where the kernel does not take it; nothing is left of it.
-    pub fn start(number: u32, assembly: &Assembly, bytes: u64) -> Result<Emulated, GuestError> {
-        Emulated::serve(number, assembly, EmulatedDevice::new(assembly, bytes, ()))
-    }
-
     /// Sets up `device`, made as `assembly` has it, as device `number`.
     /// # Errors
     /// Where the kernel does not take it; nothing is left of it.

@@ -8,6 +8,7 @@
 //! recording   what is to be cut: the log of a device while something is written to it
 //! stand       device and filesystem to measure on, set up at the begin of a second
 //! volume      the filesystem: made, mounted, unmounted
+//! console     what the guest says to joj outside while it works
 //! emulated    the device: a thread that serves it, and the kernel as its client
 //! error       why the guest cannot do its work
 //! ```
@@ -20,5 +21,6 @@ mod command;
 mod recording;
 mod stand;
 mod volume;
+mod console;
 mod emulated;
 mod error;

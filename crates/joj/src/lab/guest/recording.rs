@@ -11,6 +11,7 @@ use joj_device::request::RequestKind;
 use joj_device::request_log::{LoggedRequest, RequestSink, TextLog};
 use serde::Serialize;
 
+use crate::lab::guest::console::WrittenTeller;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{JOURNAL_BYTES, align};
@@ -22,6 +23,7 @@ use crate::lab::recorded_log::recording_file;
 #[derive(Debug)]
 pub struct Log {
     requests: TextLog<Vec<u8>>,
+    written: WrittenTeller,
     data: LogWrites<Cursor<Vec<u8>>>,
 }
 
@@ -44,6 +46,7 @@ impl RequestSink for SharedLog {
         let logged = &logged;
         let mut log = self.log.lock().map_err(|error| io::Error::other(error.to_string()))?;
         let Some(log) = log.as_mut() else { return Ok(()) };
+        log.written.record(logged, data)?;
         log.requests.record(logged, data)?;
         log.data.record(logged, data)
     }
@@ -55,6 +58,8 @@ pub struct Recorder {
     _volume: Volume,
     /// The device, and that of its external journal.
     emulated: Vec<Emulated>,
+    /// Says how much is written, once it is begun.
+    pub written: WrittenTeller,
     log: Arc<Mutex<Option<Log>>>,
 }
 
@@ -65,8 +70,10 @@ impl Recorder {
     /// What could not be set up; nothing is left of it.
     pub fn begin(volume: &LabVolume, setting: &Setting) -> Result<Recorder, GuestError> {
         let problem = &cannot("record");
+        let written = WrittenTeller::new("recording");
         let log = Log {
             requests: TextLog::new(Vec::new()).map_err(problem)?,
+            written: written.clone(),
             data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
         };
         let log = Arc::new(Mutex::new(Some(log)));
@@ -83,7 +90,7 @@ impl Recorder {
         }
         let made = Volume::make(volume, emulated[0].node(), emulated.get(1).map(Emulated::node))?;
         align();
-        Ok(Recorder { _volume: made, emulated, log })
+        Ok(Recorder { _volume: made, emulated, written, log })
     }
 
     /// All that was written is on the medium, with a flush even where nothing is left to write: no cut takes anything of it.

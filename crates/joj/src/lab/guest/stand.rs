@@ -1,5 +1,8 @@
 //! What a measurement stands on: an emulated device and the filesystem on it, set up at the begin of a second.
 
+use joj_device::device::EmulatedDevice;
+use joj_device::request_log::RequestSink;
+
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::GuestError;
 use crate::lab::guest::volume::Volume;
@@ -21,10 +24,21 @@ impl Stand {
     /// # Errors
     /// What kernel or mkfs said; nothing is left of it.
     pub fn set_up(wanted: &LabVolume, setting: &Setting) -> Result<Stand, GuestError> {
+        Stand::watched(wanted, setting, || ())
+    }
+
+    /// The same, with all requests of each device told to a sink of `sink`.
+    /// # Errors
+    /// As [`Stand::set_up`].
+    pub fn watched<S: RequestSink + Send + 'static>(
+        wanted: &LabVolume,
+        setting: &Setting,
+        sink: impl Fn() -> S,
+    ) -> Result<Stand, GuestError> {
         align();
         let start = |number, name: &String, bytes: u64| {
             let device = setting.device(name)?;
-            Emulated::start(number, &device, bytes)
+            Emulated::serve(number, &device, EmulatedDevice::new(&device, bytes, sink()))
         };
         let data = start(0, &wanted.device, setting.device_bytes)?;
         let journal = wanted.journal_device.as_ref().map(|name| start(1, name, JOURNAL_BYTES)).transpose()?;

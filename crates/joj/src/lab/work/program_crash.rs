@@ -42,14 +42,17 @@ fn state_seconds(filesystem: Filesystem) -> f64 {
     }
 }
 
+/// Seconds for each MiB of the log besides: a state is made of all of it (docs/crash.md, "What it costs").
+const LOG_SECONDS_PER_MIB: f64 = 0.009;
+
 impl Work for ProgramCrashWork<'_> {
     type Report = ProgramReport;
 
     fn name(&self, unit: usize) -> String {
         let volume = |volume: usize| self.job.volumes[volume].name();
         match self.job.units.get(&unit) {
-            Some(ProgramUnit::Record(number)) => format!("{}: recording", volume(*number)),
-            Some(ProgramUnit::Uncut(number)) => format!("{}: nothing cut", volume(*number)),
+            // Its guest says what it does.
+            Some(ProgramUnit::Record(number) | ProgramUnit::Uncut(number)) => volume(*number),
             Some(ProgramUnit::Look(state)) => format!("{}: states", volume(state.volume)),
             Some(ProgramUnit::Shrink(state, ..)) => {
                 format!("{}: which writes it takes", volume(state.volume))
@@ -60,7 +63,12 @@ impl Work for ProgramCrashWork<'_> {
 
     fn expected_s(&self, unit: usize) -> Option<f64> {
         match self.job.units.get(&unit)? {
-            ProgramUnit::Look(state) => Some(state_seconds(self.job.volumes[state.volume].filesystem)),
+            ProgramUnit::Look(state) => {
+                let filesystem = self.job.volumes[state.volume].filesystem;
+                let log = self.recordings.join(recording_file(state.volume, "log"));
+                let log_bytes = std::fs::metadata(log).map_or(0, |facts| facts.len());
+                Some(state_seconds(filesystem) + LOG_SECONDS_PER_MIB * (log_bytes >> 20) as f64)
+            }
             ProgramUnit::Record(_) | ProgramUnit::Uncut(_) | ProgramUnit::Shrink(..) => None,
         }
     }

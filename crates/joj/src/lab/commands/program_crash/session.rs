@@ -1,5 +1,6 @@
 //! A run of `joj crash`: the program is recorded, its states are looked at, and of each way to break the shortest state is found.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -14,6 +15,7 @@ use joj_device::crash::Missing;
 use joj_device::crash::moments::Span;
 use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
 
+use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
 use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, recording_turn, told};
@@ -31,6 +33,9 @@ use crate::machine::proc::signal::is_stopped;
 const RECORDING_SECONDS: f64 = 20.0;
 /// Bytes of a block, by which what is missing is counted.
 const BLOCK_BYTES: u64 = 4096;
+
+/// What is waited for before a unit begins.
+const STARTING: &str = "an emulated machine starts";
 
 /// What is said of a guest that reports something else than it was asked for.
 const OTHER_REPORT: &str = "its report is another one's";
@@ -197,7 +202,8 @@ impl<'a> CutSession<'a> {
         }
         let record = missing.iter().copied().map(ProgramUnit::Record);
         let units = self.units(record.chain(uncut.keys().copied().map(ProgramUnit::Uncut)));
-        let mut progress = Progress::new(units.len(), RECORDING_SECONDS * units.len() as f64);
+        let mut progress =
+            Progress::new(units.len(), RECORDING_SECONDS * units.len() as f64).waiting(STARTING);
         let (found, work) = (&mut self.found, &self.work);
         let batches = units.iter().map(|unit| vec![*unit]).collect();
         let ended = pool.work_off(batches, work, &mut progress, &mut |unit, report, share| {
@@ -221,46 +227,19 @@ impl<'a> CutSession<'a> {
     }
 
     fn look(&mut self, pool: &OpenPool<'_>) -> Result<(), SessionEnd> {
-        let mut states: Vec<(usize, CutState)> = Vec::new();
-        for number in 0..self.found.len() {
-            if self.found[number].failure.is_some() {
-                continue;
-            }
-            let recording = self.load(number)?;
-            let promises: Vec<u64> = recording.written.lines.iter().map(|(at_ns, _)| *at_ns).collect();
-            let within = Span { begin_ns: recording.written.begin_ns, end_ns: recording.written.settled_ns };
-            let wanted = Wanted {
-                within,
-                promises_ns: &promises,
-                count: self.options.states as usize,
-                seed: self.options.seed,
-                torn: self.options.torn,
-            };
-            let chosen = plan(&recording.logged, &recording.history, wanted, &|| !is_stopped());
-            let Plan { states: planned, is_systematic, same } = chosen.ok_or(SessionEnd::Signal)?;
-            let volume = &mut self.found[number];
-            (volume.entries, volume.is_systematic, volume.same) = (asked(&recording), is_systematic, same);
-            self.planned[number] = Some(planned.len());
-            states.extend(self.shard.indices(planned.len()).map(|index| {
-                let Planned { at_ns, missing, promised, cut: _ } = planned[index].clone();
-                (number, CutState { volume: number, at_ns, missing, promised })
-            }));
-        }
+        let progress = RefCell::new(Progress::of_steps(0.0).waiting("reading the recording"));
+        let chosen = self.choose(&progress);
+        progress.into_inner().clear();
+        let states = chosen?;
         if states.is_empty() {
             return Ok(());
         }
         let units = self.units(states.iter().map(|(_, state)| ProgramUnit::Look(state.clone())));
-        match self.options.shard {
-            Some(shard) => {
-                let all: usize = self.planned.iter().flatten().sum();
-                eprintln!("joj crash: shard {shard}: {} states of {all}", states.len());
-            }
-            None => eprintln!("joj crash: {} states", states.len()),
-        }
         let batches = batches(&units, states.iter().map(|(volume, _)| *volume), pool.lanes());
         let guests = pool.lanes().min(batches.len());
         let expected_s: f64 = units.iter().filter_map(|unit| self.work.expected_s(*unit)).sum();
-        let mut progress = Progress::of_unknown_steps(expected_s / guests as f64, guests);
+        self.tell_states(states.len(), expected_s / guests as f64);
+        let mut progress = Progress::of_unknown_steps(expected_s / guests as f64, guests).waiting(STARTING);
         let mut found: Vec<Option<Checked>> = vec![None; states.len()];
         let mut ambiguous: BTreeMap<usize, String> = BTreeMap::new();
         let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| match report {
@@ -289,6 +268,60 @@ impl<'a> CutSession<'a> {
         ended.map(drop)
     }
 
+    /// The states that are looked at, each with the number of its filesystem. A long log takes minutes.
+    fn choose(&mut self, progress: &RefCell<Progress>) -> Result<Vec<(usize, CutState)>, SessionEnd> {
+        let mut states: Vec<(usize, CutState)> = Vec::new();
+        let go_on = || {
+            progress.borrow_mut().tick();
+            !is_stopped()
+        };
+        for number in 0..self.found.len() {
+            if self.found[number].failure.is_some() {
+                continue;
+            }
+            let name = self.work.job.volumes[number].name();
+            progress.borrow_mut().doing(&format!("{name}: reading the recording"));
+            let recording = self.load(number)?;
+            progress.borrow_mut().doing(&format!("{name}: choosing states"));
+            let promises: Vec<u64> = recording.written.lines.iter().map(|(at_ns, _)| *at_ns).collect();
+            let within = Span { begin_ns: recording.written.begin_ns, end_ns: recording.written.settled_ns };
+            let wanted = Wanted {
+                within,
+                promises_ns: &promises,
+                count: self.options.states as usize,
+                seed: self.options.seed,
+                torn: self.options.torn,
+            };
+            let chosen = plan(&recording.logged, &recording.history, wanted, &go_on);
+            let Plan { states: planned, is_systematic, same } = chosen.ok_or(SessionEnd::Signal)?;
+            let volume = &mut self.found[number];
+            (volume.entries, volume.is_systematic, volume.same) = (asked(&recording), is_systematic, same);
+            self.planned[number] = Some(planned.len());
+            states.extend(self.shard.indices(planned.len()).map(|index| {
+                let Planned { at_ns, missing, promised, cut: _ } = planned[index].clone();
+                (number, CutState { volume: number, at_ns, missing, promised })
+            }));
+        }
+        Ok(states)
+    }
+
+    /// Says how many states there are; and how long they take, where that is long.
+    fn tell_states(&self, states: usize, expected_s: f64) {
+        const LONG_S: f64 = 60.0;
+        let cost = if expected_s < LONG_S {
+            String::new()
+        } else {
+            format!(", about {} with a quick check; `--states N` asks for fewer", rough(expected_s))
+        };
+        match self.options.shard {
+            Some(shard) => {
+                let all: usize = self.planned.iter().flatten().sum();
+                eprintln!("joj crash: shard {shard}: {states} states of {all}{cost}");
+            }
+            None => eprintln!("joj crash: {states} states{cost}"),
+        }
+    }
+
     /// One state, and what the check printed.
     fn look_at(&mut self, pool: &OpenPool<'_>, state: CutState) -> Result<String, SessionEnd> {
         let number = state.volume;
@@ -300,7 +333,7 @@ impl<'a> CutSession<'a> {
             checked: Checked { finding: Finding::Ended, said: String::new() },
         };
         let units = self.units([ProgramUnit::Look(state)]);
-        let mut progress = Progress::new(1, 1.0);
+        let mut progress = Progress::new(1, 1.0).waiting(STARTING);
         let mut printed = (told.checked.clone(), String::new());
         let mut ambiguous = None;
         pool.work_off(vec![units], &self.work, &mut progress, &mut |_, report, _| match report {
@@ -341,7 +374,7 @@ impl<'a> CutSession<'a> {
         let mut again: BTreeMap<usize, Checked> = BTreeMap::new();
         if !units.is_empty() {
             let batches = batches(&units, which.iter().map(|one| shortest[*one].0), pool.lanes());
-            let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64);
+            let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64).waiting(STARTING);
             let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| {
                 if let Ok(ProgramReport::Shrunk(missing, _, other)) = report {
                     let number = which[unit - units[0]];

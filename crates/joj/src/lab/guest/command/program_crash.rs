@@ -22,6 +22,7 @@ use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed};
 use crate::lab::guest::command::rooted::{self, DataMount, data_directory};
 use crate::lab::guest::command::tracer::RequestTracer;
+use crate::lab::guest::console::{WrittenTeller, say_doing};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::Recorder;
@@ -45,6 +46,9 @@ const SAID_BYTES_MAX: usize = 4_000;
 const LINE_MAX: usize = 300;
 /// States that are looked at to find out which missing writes it takes.
 const SHRINKING_MAX: u64 = 100;
+
+/// What a program does before it is recorded.
+const FIRST_RUN: &str = "running for the first time";
 
 /// How often the check looks at the shortest state again, to see whether it always says the same.
 const LOOKS_AGAIN: u32 = 3;
@@ -98,17 +102,22 @@ impl<'job> ProgramCrashes<'job> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
         let used = self.host.watch()?;
         {
-            let _stand = Stand::set_up(wanted, &job.setting)?;
+            say_doing(FIRST_RUN);
+            let written = WrittenTeller::new(FIRST_RUN);
+            let _stand = Stand::watched(wanted, &job.setting, || written.clone())?;
             let data = DataMount::mount()?;
+            written.begin();
             self.before()?;
             self.start()?;
             rooted::end_all();
             data.unmount()?;
         }
         self.host.keep(used)?;
+        say_doing("recording");
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let data = DataMount::mount()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
+        recorder.written.begin();
         self.before()?;
         recorder.sync()?;
         align();
@@ -123,8 +132,10 @@ impl<'job> ProgramCrashes<'job> {
             println!("what the requests are for is not known: {reason}");
             Vec::new()
         });
+        say_doing("the check, where nothing is cut");
         let run = self.ran(&printed, begin_ns, made)?;
         data.unmount()?;
+        say_doing("keeping the recording");
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
         };
@@ -146,7 +157,11 @@ impl<'job> ProgramCrashes<'job> {
 
     /// Runs the program and the check where nothing is cut.
     fn uncut(&self, index: usize) -> Result<ProgramRun, GuestError> {
-        let _stand = Stand::set_up(&self.job.volumes[index], &self.job.setting)?;
+        say_doing("running where nothing is cut");
+        let (wanted, setting) = (&self.job.volumes[index], &self.job.setting);
+        let written = WrittenTeller::new("running where nothing is cut");
+        let _stand = Stand::watched(wanted, setting, || written.clone())?;
+        written.begin();
         let data = DataMount::mount()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
         self.before()?;
@@ -284,6 +299,7 @@ impl<'job> ProgramCrashes<'job> {
             for some in blocks.chunks(part) {
                 let less = missing.but_for(some);
                 looked += 1;
+                say_doing(&format!("{looked} tried"));
                 if self.look(state, &less)?.0.group() == wanted {
                     missing = less;
                 }
@@ -299,6 +315,7 @@ impl<'job> ProgramCrashes<'job> {
                     break;
                 }
                 looked += 1;
+                say_doing(&format!("{looked} tried"));
                 if self.look(state, &less)?.0.group() == wanted {
                     (missing, is_less) = (less, true);
                     break;
