@@ -38,6 +38,8 @@ pub struct DatabaseState {
     pub last_in_log: Option<LastInLog>,
     /// The process that has the lock of a recovery. What it writes to the log is there already.
     pub recovers: Option<u32>,
+    /// The thread that has the lock of a checkpoint.
+    pub checkpointer: Option<u32>,
     /// Processes and their threads that had the log's write lock.
     pub log_lockers: HashSet<(u32, u32)>,
     /// Processes outside of the recording that write to it.
@@ -279,6 +281,13 @@ impl DatabaseState {
             not_told.before_sync += commit.may_be_more(page_bytes);
         }
         is_counted
+    }
+
+    /// Whether a sync of the log is that of a checkpoint by another connection, while a transaction of the same thread lasts.
+    pub fn is_checkpoints_sync(&self, call: &RecordedCall) -> bool {
+        let is_others =
+            |commit: &CommitUnderWay| commit.has_log_lock && commit.description != call.description;
+        self.checkpointer == Some(call.thread) && self.under_way.as_ref().is_some_and(is_others)
     }
 
     /// A checkpoint syncs the database, or writes it.

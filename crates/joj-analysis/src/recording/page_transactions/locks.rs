@@ -69,6 +69,11 @@ pub fn recovers(call: &RecordedCall) -> Option<bool> {
     has(call, RECOVERY_LOCK).then_some(call.flags == LOCK_WRITE)
 }
 
+/// Whether a lock on a wal-index is that of a checkpoint: true where it is taken, false where it is given back.
+pub fn checkpoints(call: &RecordedCall) -> Option<bool> {
+    has(call, CHECKPOINT_LOCK).then_some(call.flags == LOCK_WRITE)
+}
+
 fn has(call: &RecordedCall, byte: u64) -> bool {
     let end = if call.bytes == 0 { u64::MAX } else { call.offset.saturating_add(call.bytes) };
     (call.offset..end).contains(&byte)

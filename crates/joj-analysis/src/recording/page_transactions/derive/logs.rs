@@ -5,7 +5,7 @@ use crate::recording::page_transactions::database_files::FileRole;
 use crate::recording::page_transactions::database_state::DatabaseState;
 use crate::recording::page_transactions::derive::Deriver;
 use crate::recording::page_transactions::last_in_log::LastInLog;
-use crate::recording::page_transactions::locks::{LockSense, recovers};
+use crate::recording::page_transactions::locks::{LockSense, checkpoints, recovers};
 use crate::recording::page_transactions::log_frames::{
     CommittedFrames, FrameBytes, RecordedFrame, TransactionFrames,
 };
@@ -28,6 +28,9 @@ impl Deriver<'_> {
         if let Some(begins) = recovers(call) {
             self.databases[database].recovers = begins.then_some(call.process);
         }
+        if let Some(begins) = checkpoints(call) {
+            self.databases[database].checkpointer = begins.then_some(call.thread);
+        }
         let (at, outside) = self.place(call.thread);
         let state = &mut self.databases[database];
         if sense == LockSense::Begins {
@@ -40,6 +43,21 @@ impl Deriver<'_> {
         {
             commit.bounds.end(at, outside, false);
         }
+        self.lock(call, sense, database);
+        if sense == LockSense::Begins
+            && let Some(begun) = &mut self.databases[database].under_way
+        {
+            begun.has_log_lock = true;
+        }
+    }
+
+    /// A lock on a database. In the midst of a transaction in its log that is another connection's of the process, which opens or closes.
+    pub(super) fn database_lock(&mut self, call: &RecordedCall, database: usize) {
+        let is_in_log = |commit: &CommitUnderWay| commit.has_log_lock && commit.process == call.process;
+        let sense = match self.databases[database].under_way.as_ref().is_some_and(is_in_log) {
+            true => LockSense::Nothing,
+            false => LockSense::of_database(call),
+        };
         self.lock(call, sense, database);
     }
 

@@ -124,7 +124,7 @@ impl Deriver<'_> {
         match (role, call.kind) {
             (_, CallKind::FirstPage) => self.databases[database].first_page(call),
             (FileRole::Database, CallKind::Lock) => {
-                self.lock(call, LockSense::of_database(call), database);
+                self.database_lock(call, database);
             }
             (FileRole::WalIndex | FileRole::EmbeddedIndex, CallKind::Lock) => {
                 self.log_lock(call, role, database);
@@ -428,6 +428,9 @@ impl Deriver<'_> {
         let is_checkpoint = role == FileRole::Database && state.has_open_log();
         if is_checkpoint {
             state.checkpoints(false);
+        }
+        if role == FileRole::Log && state.is_checkpoints_sync(call) {
+            return;
         }
         match state
             .under_way

@@ -339,3 +339,27 @@ fn a_log_that_is_written_over_itself_has_no_new_commit() {
         assert!(found.notes.is_empty(), "{:?}", found.notes);
     }
 }
+
+/// Descriptions 1 and 3 are of the connection that writes, 4 to 6 of another one of its process.
+#[test]
+fn another_connection_that_closes_or_checkpoints_ends_no_transaction() {
+    let begun = || {
+        let mut made = Made::new();
+        made.lock(1, RESERVED + 1, 510, 0).open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").write(2, 0, 32);
+        made.open(4, "/d/a.db").open(5, "/d/a.db-wal");
+        made.lock(3, 120, 1, 1).bare_frames(0, 3);
+        made
+    };
+    let mut made = begun();
+    // It asks for the database for itself, in vain.
+    made.lock(4, RESERVED - 1, 1, 1).close(5).lock(4, RESERVED - 1, 2, 2).close(4);
+    made.bare_frames(3, 2).sync(2).lock(3, 120, 1, 2);
+    let found = made.derived();
+    assert_eq!((found.commits.len(), found.notes.len()), (1, 0), "{:?}", found.notes);
+
+    // Rolled back: the sync was the checkpoint's, and nothing follows.
+    let mut made = begun();
+    made.lock(3, 121, 1, 1).sync(5).pages(4, &[1, 2]).sync(4).lock(3, 121, 1, 2).lock(3, 120, 1, 2);
+    let found = made.derived();
+    assert!(found.notes.iter().any(|note| note.ends_with("too many, by up to: 1")), "{:?}", found.notes);
+}

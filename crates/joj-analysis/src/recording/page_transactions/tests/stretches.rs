@@ -42,7 +42,7 @@ impl Made {
     }
 
     /// So many frames without heads, from `index` on.
-    fn bare_frames(&mut self, index: u64, count: u64) -> &mut Self {
+    pub(super) fn bare_frames(&mut self, index: u64, count: u64) -> &mut Self {
         for at in (index..index + count).map(|frame| 32 + frame * (PAGE + 24)) {
             self.write(2, at, 24).write(2, at + 24, PAGE);
         }
