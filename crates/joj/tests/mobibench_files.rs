@@ -239,7 +239,7 @@ fn what_the_machine_refuses_is_said_and_leaves_nothing() {
         ("-p /nonexistent/place", ["/nonexistent/place", "-p"]),
         ("-p /proc/joj", ["/proc/joj", "-p"]),
         ("-L /nonexistent/x", ["/nonexistent/x", "another FILE"]),
-        ("-k /proc/x", ["/proc/x", "-k"]),
+        ("-k /proc/x", ["/proc/x", "another FILE"]),
         ("--json /nonexistent/x.json", ["/nonexistent/x.json", "another FILE"]),
         ("-a 4 -f 4 -r 1 -y 3 -p /proc/self", ["/proc/self/test.dat0", "-p"]),
     ] {
