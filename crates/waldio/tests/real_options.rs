@@ -10,6 +10,7 @@ use std::path::Path;
 
 use real::child::{Running, again, in_own_process, role};
 use real::place::Scratch;
+use real::space::fill_until_there_is_space;
 use real::sqlite::{Connection, extension_path, system};
 use real::writers::number;
 
@@ -23,14 +24,12 @@ fn open(path: &Path, options: &str) -> Connection {
     db
 }
 
-/// A connection with a window on a log that needs no more preparation.
+/// A connection with a window on a log that needs no more preparation: the sync of more space would cover a commit that waits.
 fn with_window(path: &Path) -> Connection {
     system().load(None).unwrap();
     let db = open(path, NEVER);
     db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(value)");
-    for _ in 0..3 {
-        db.rows("INSERT INTO t VALUES(0)");
-    }
+    fill_until_there_is_space(&db, &path.with_extension("db-wal"));
     db
 }
 
