@@ -112,7 +112,9 @@ class Command(FleetTest):
             "import os, signal, sys, threading, duckdb, joj.__main__, joj.command.report as report\n"
             "def run(_):\n"
             "    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-            "    duckdb.sql('SELECT sum(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b').fetchall()\n"
+            # Who asks computes then, and looks for signals: while others compute it may sleep until they are done.
+            "    duckdb.sql('SET threads = 1')\n"
+            "    duckdb.sql('SELECT sum(hash(range)) FROM range(100000000000000)').fetchall()\n"
             "report.run = run\n"
             "sys.exit(joj.__main__.main(['fleet', 'report', 'traces']))"
         )
