@@ -264,11 +264,12 @@ impl DatabaseState {
         let has_no_begin = self.from_before.remove(&commit.description) && !commit.is_locked;
         let is_counted = !(has_no_end || has_failed || is_redone || is_outside || is_cut_off);
         let may_be_none = commit.has_no_journal() && (has_no_begin || (is_unsynced && !commit.is_unlocked));
-        not_told.may_be_none += u64::from(is_counted && may_be_none);
-        not_told.repeated += u64::from(is_counted && commit.begins_in_a_frame(page_bytes));
         if is_no_frame {
             return false;
-        } else if has_no_end || has_failed || (is_cut_off && commit.is_locked) {
+        }
+        not_told.may_be_none += u64::from(is_counted && may_be_none);
+        not_told.repeated += u64::from(is_counted && commit.begins_in_a_frame(page_bytes));
+        if has_no_end || has_failed || (is_cut_off && commit.is_locked) {
             not_told.ends += 1;
         } else if is_unsynced {
             // Without the lock it may also be that synchronous=off was set.
@@ -352,10 +353,7 @@ impl DatabaseState {
     /// Else it is one of whole blocks: a frame of SQLite's own layout ends in the second one, where pages are not smaller.
     pub fn begins_embedded(&self, write: &RecordedCall, page_bytes: u64) -> bool {
         // In exclusive locking mode it has the database's lock, and none of the log's.
-        let has_log_lock = |commit: &CommitUnderWay| {
-            commit.is_locked && self.log_lockers.contains(&(commit.process, commit.thread))
-        };
-        if self.under_way.as_ref().is_some_and(has_log_lock) {
+        if self.under_way.as_ref().is_some_and(|commit| commit.has_log_lock) {
             return self.log.is_embedded;
         }
         let may_be = self.has_embedded_lock || self.log.is_embedded || page_bytes == EMBEDDED_BLOCK_BYTES;

@@ -363,3 +363,14 @@ fn another_connection_that_closes_or_checkpoints_ends_no_transaction() {
     let found = made.derived();
     assert!(found.notes.iter().any(|note| note.ends_with("too many, by up to: 1")), "{:?}", found.notes);
 }
+
+/// Where heads are known, bytes without one are no frame, wherever they begin, and nothing is said of them.
+#[test]
+fn bytes_within_a_frame_are_not_told_where_heads_are_known() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-wal").write(2, 0, 32).frame(2, 0, 5, 8).sync(2);
+    made.thread = 2;
+    made.write(2, 32 + (PAGE + 24) + 1000, 3120).sync(2);
+    let found = made.derived();
+    assert_eq!((found.commits.len(), found.notes.len()), (1, 0), "{:?}", found.notes);
+}
