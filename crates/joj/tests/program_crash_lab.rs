@@ -256,8 +256,8 @@ fn writes_that_may_change_places_are_named_by_their_files_in_the_lab() {
     assert_eq!(what, ["data of data, byte 0"]);
 }
 
-/// In a directory whose path a shell takes for more than a word, with a check, and with a file of the name that the program gives its own: a check that read this one would find it in
-/// each state.
+/// The path of the directory has a space and a quote. It has a check, and a file of the name that the program gives its own. A check that
+/// read this one would find it in each state.
 #[test]
 fn a_file_of_this_directory_is_not_taken_for_the_one_that_is_lost_in_the_lab() {
     let directory =

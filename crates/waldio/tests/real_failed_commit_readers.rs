@@ -1,5 +1,5 @@
-//! Goal: a COMMIT that failed stays where somebody reads in a transaction from before it, and is none once he has left.
-//! Method: the sync of a commit fails once beside a reader of stock SQLite; then he ends his transaction, and somebody looks.
+//! Goal: a COMMIT that failed stays while a connection reads in a transaction from before it, and is none once that has ended.
+//! Method: the sync of a commit fails once while stock SQLite reads. Then the reader ends its transaction, and each connection looks.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 

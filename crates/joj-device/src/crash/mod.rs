@@ -170,7 +170,7 @@ impl<'history> CrashStates<'history> {
         }
     }
 
-    /// Puts on `store`, which has what the log began with, all but `missing`; of a block that it lacks more of than there is, all that can be
+    /// Puts all but `missing` on `store`, which has what the log began with. Where more of a block is missing than can be lost, all that can be
     /// lost is gone.
     pub fn put_without(&self, store: &mut Store, missing: &Missing) {
         for (number, pieces) in &self.blocks {

@@ -17,7 +17,7 @@ pub fn await_space(db: &Connection) {
     }
 }
 
-/// Commits to a table `t` until its log has space for dozens of frames more, and nobody makes any.
+/// Commits to a table `t` until its log has space for dozens of frames more, and waldio's thread makes none.
 pub fn fill_until_there_is_space(db: &Connection, log: &Path) {
     const ENOUGH_BYTES: u64 = 192 << 10;
     let until = Instant::now() + Duration::from_secs(30);

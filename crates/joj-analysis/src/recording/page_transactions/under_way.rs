@@ -75,7 +75,7 @@ pub struct CommitUnderWay {
     pub is_unclear: bool,
     /// A lock bounds it.
     pub is_locked: bool,
-    /// That is the log's. Locks of the database say nothing of it then: another connection of the process may close meanwhile.
+    /// That is the log's. Locks of the database say nothing of it then: another connection of the process may close while it lasts.
     pub has_log_lock: bool,
     /// Where it begins and ends.
     pub bounds: CommitBounds,

@@ -20,8 +20,8 @@ pub fn say_doing(what: &str) {
     say(&GuestLine::Doing(what.to_owned()));
 }
 
-/// Says how much was written to a device from a moment on, after each [`STEP_BYTES`]: a program that writes less is not slowed down by it, and the
-/// recording of one that writes more has the lines at the same places each time.
+/// Says how much was written to a device from a moment on, after each [`STEP_BYTES`]. So a program that writes less is not slowed down, and one
+/// that writes more is so at the same places each time.
 #[derive(Debug, Clone)]
 pub struct WrittenTeller {
     what: &'static str,

@@ -98,7 +98,7 @@ impl Packages {
         Ok(Packages { release, directory })
     }
 
-    /// Another kernel and its modules, beside these programs, in the new directory `to`.
+    /// Another kernel and its modules, with these programs, in the new directory `to`.
     fn copy_given(&self, kernel: &Path, modules: &Path, to: &Path) -> Result<(), ImageError> {
         check_kernel(kernel)?;
         keep_modules(modules, &to.join("modules"))?;
