@@ -440,13 +440,18 @@ mod tests {
             rustix::io::preadv2(&file, &mut parts, 0, ReadWriteFlags::NOWAIT)
         };
         let before = in_memory();
-        drop_pages(&directory);
-        let after = in_memory();
+        // The kernel keeps a page that somebody holds just then, such as one that it moves.
+        let after = (0..100).find_map(|_| {
+            drop_pages(&directory);
+            let read = in_memory();
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            read.err()
+        });
         std::fs::remove_dir_all(&directory).unwrap();
         if before != Ok(8) {
             eprintln!("skipped: the filesystem does not say what is in memory ({before:?})");
             return;
         }
-        assert_eq!(after, Err(Errno::AGAIN));
+        assert_eq!(after, Some(Errno::AGAIN));
     }
 }
