@@ -11,7 +11,7 @@ sanitizer=${1:-}
 arguments=(-p waldio --lib)
 case $sanitizer in
 address) arguments+=(-p blockio --features waldio/planted-bugs,waldio/static-link --test static_link --test crash_planted) ;;
-thread) arguments+=(-Zbuild-std --features waldio/planted-bugs --test crash_group_many) ;;
+thread) arguments+=(-Zbuild-std --features waldio/planted-bugs --test crash -- group_many) ;;
 *) echo "usage: tests/sanitizers.sh address|thread" >&2; exit 2 ;;
 esac
 

@@ -129,7 +129,7 @@ test)
         -- --test-threads=1 --skip an_array_of_four_jobs --skip threads_that_share_a_database_are_as_fast \
         --skip atomic_writes_of_f2fs
     # These only compute as well, and no clock is part of what they check.
-    behind crash after lab tests/cargo_tests.sh --workspace "${features[@]}" --test 'crash_*' --test 'generator_*cuts'
+    behind crash after lab tests/cargo_tests.sh --workspace "${features[@]}" --test crash --test crash_planted
     # The other suites are not done when these are: two minutes of joj's own tests go here.
     behind units after crash tests/cargo_tests.sh --workspace "${features[@]}" --bin joj
     # And four minutes of Python.
@@ -139,7 +139,7 @@ test)
     prepared
     # It leaves a third of two processors idle, waiting for the disk.
     behind tcl tests/tcl/run.py test
-    ELSEWHERE='crash_* generator_*cuts joj' \
+    ELSEWHERE='crash crash_planted joj' \
         suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs one of cargo's test programs. One that waits for ever is ended after TEST_SECONDS_MAX (900), and the others are run.
 #
-#   ELSEWHERE='crash_* ..' tests/test_program.sh PROGRAM ARGUMENTS...
+#   ELSEWHERE='crash trace_* ..' tests/test_program.sh PROGRAM ARGUMENTS...
 #
 # Programs that ELSEWHERE names are left out: another suite runs them at the same time.
 set -euo pipefail

@@ -1,5 +1,5 @@
 //! Goal: `waldio_convert` makes room for the `embedded` layout in a database with rows, loses none, and refuses with a reason.
-//! Method: real files; what a power cut leaves is the business of crash_embedded.rs, which runs the same statements.
+//! Method: real files; what a power cut leaves is the business of crash/embedded.rs, which runs the same statements.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 

@@ -1,7 +1,7 @@
 //! Goal: with `waldio_group` commits do not wait, the flush comes within the window, by its bytes or by the clock, and
 //! `PRAGMA waldio_flush` is a flush now.
 //! Method: real files and threads, each test in a process of its own; `waldio_status` counts. What a power cut leaves is
-//! the business of crash_delayed_flush.rs, what a kill leaves that of real_kill.rs.
+//! the business of crash/delayed_flush.rs, what a kill leaves that of real_kill.rs.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 

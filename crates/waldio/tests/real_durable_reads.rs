@@ -1,7 +1,7 @@
 //! Goal: with `waldio_durable_reads` readers beside writers that share flushes wait for what they see, and get it:
 //! no error, no starving, no growing log; and where the promise cannot be kept, the database does not open.
 //! Method: real files and threads, each test in a process of its own; `waldio_status` counts. What a power cut leaves is
-//! the business of crash_group.rs.
+//! the business of crash/group.rs.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 

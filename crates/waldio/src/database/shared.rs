@@ -252,7 +252,7 @@ impl Database {
             // Of a connection that could only read, or was refused: SQLite removes the one of its own layout alone.
             let _ = self.disk.remove(&with_suffix(&self.path, "-shm"));
             // A power cut may keep the log and take its reserved bytes: the frames in front of the first that needs one would
-            // stand for the whole log (found by `crash_embedded`).
+            // stand for the whole log (found by `crash/embedded`).
             if reserved_bytes::exist(&*self.disk, &self.log_path)
                 && embedded_file::clear_at(&*self.disk, &self.log_path, self.options().no_sync).is_ok()
             {

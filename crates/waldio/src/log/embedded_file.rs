@@ -110,7 +110,7 @@ pub fn prove(file: &dyn DiskFile, layout: Layout, begins: bool) -> io::Result<()
 ///
 /// The header's 32 bytes and no more: they lie in one sector, so a power cut leaves the old log or none. Zeroing
 /// whole blocks can persist in part and leave a *shorter* valid log, whose older pages would override newer ones in
-/// the database (found by `crash_waldio`, page size 1024).
+/// the database (found by `crash/sides`, page size 1024).
 /// # Errors
 /// It is as before, or zeros.
 pub fn clear_at(disk: &dyn Disk, log_path: &Path, no_sync: bool) -> io::Result<()> {

@@ -1,12 +1,10 @@
 //! Goal: where a sync of the database fails behind frames that were copied in front of it, the log stays as it is.
 //! Method: each flush of one statement fails in turn; the next COMMIT must fail, too. What such a failure takes at a power cut:
-//! `crash_faults`.
+//! `crash/faults`.
 
-mod support;
-
+use crate::support::machine::{Machine, Side};
+use crate::support::workload::base_image;
 use blockio::simulated::fault::{Counted, Kept};
-use support::machine::{Machine, Side};
-use support::workload::base_image;
 
 /// Two rows, the first of which was copied alone, because of a reader; then a checkpoint whose flush number `failing` fails. How many it asks
 /// for, and whether the next COMMIT succeeds.

@@ -3,18 +3,16 @@
 //! cut the power at each flush, in every state that it may leave; recover with waldio and with stock SQLite; what is
 //! there must be a prefix of the order in which the write lock was given back, no older than what was acknowledged.
 
-mod support;
-
-use support::acts::Terms;
-use support::explore::Explorer;
-use support::group::record_group;
-use support::group_plan::{
+use crate::support::acts::Terms;
+use crate::support::explore::Explorer;
+use crate::support::group::record_group;
+use crate::support::group_plan::{
     Choice, GroupStats, all_choices, every_program, hold_group, programs, random_programs, scene, warm,
 };
-use support::machine::{Machine, Side};
-use support::plan::{effort, number};
-use support::turns::{Act, Moment, Program};
-use support::workload::base_image;
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::{effort, number};
+use crate::support::turns::{Act, Moment, Program};
+use crate::support::workload::base_image;
 
 /// What the second connection does while the first has stopped, unless all acts are asked for.
 const BESIDE: [Act; 6] = [Act::Commit1, Act::Spill, Act::Read, Act::Passive, Act::Reset, Act::Reopen];
@@ -29,7 +27,7 @@ fn group_holds(side: Side, programs: &[Program]) -> GroupStats {
 
 /// Runs where each commit is flushed alone would prove nothing.
 fn many_shared(stats: &GroupStats) {
-    if support::group_plan::only().is_none() {
+    if crate::support::group_plan::only().is_none() {
         assert!(stats.deferred > stats.commits / 4, "few commits were deferred: {stats:?}");
         assert!(stats.shared > 0, "no flush was shared: {stats:?}");
     }

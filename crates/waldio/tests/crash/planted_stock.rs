@@ -1,13 +1,11 @@
 //! Goal: the harness would see a broken VFS; each bug below was put there on purpose and must be caught.
-//! Method: stock SQLite on a simulated VFS that leaves out one duty, explored as in crash_stock.rs.
+//! Method: stock SQLite on a simulated VFS that leaves out one duty, explored as in crash/stock.rs.
 
-mod support;
-
-use support::explore::Explorer;
-use support::machine::{Machine, Side};
-use support::plan::effort;
-use support::sim_host::Plant;
-use support::workload::{Step, Synchronous, Workload, base_image, record};
+use crate::support::explore::Explorer;
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::effort;
+use crate::support::sim_host::Plant;
+use crate::support::workload::{Step, Synchronous, Workload, base_image, record};
 
 /// The failure that the harness reports, or none.
 fn failure(plant: Option<Plant>, steps: &[Step], synchronous: Synchronous) -> Option<String> {

@@ -1,14 +1,12 @@
 //! Goal: with `waldio_durability=bounded` a power cut takes less than the bound of what was committed, under FULL and NORMAL,
 //! and leaves a prefix.
-//! Method: as in crash_waldio.rs; acknowledged is what the window promises by its bytes. Its time never passes here: the
+//! Method: as in crash/sides.rs; acknowledged is what the window promises by its bytes. Its time never passes here: the
 //! timer's flushes could only make more durable. tests/real_delayed_flush.rs has them.
 
-mod support;
-
-use support::explore::Explorer;
-use support::machine::{Machine, Side};
-use support::plan::{effort, hold, sequences};
-use support::workload::{Step, Synchronous, Workload, base_image, record};
+use crate::support::explore::Explorer;
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::{effort, hold, sequences};
+use crate::support::workload::{Step, Synchronous, Workload, base_image, record};
 
 /// Much that stays outstanding, and all that ends it.
 const STEPS: [Step; 11] = [

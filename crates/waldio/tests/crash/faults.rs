@@ -5,21 +5,19 @@
 //! connections see afterwards, and every crash state. After a failed sync the simulated page cache is clean and may be
 //! lost, as Linux has it.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::support::explore::{Effort, Explorer};
+use crate::support::machine::{LOG, Machine, Side};
+use crate::support::sqlite::SqlError;
+use crate::support::workload::{Recording, Step, Synchronous, Workload, base_image, record};
 use blockio::simulated::crash_states::Bounds;
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use blockio::simulated::image::Image;
 use blockio::simulated::log::{Op, Record, WriteFlags};
 use blockio::simulated::state::SimOptions;
-use support::explore::{Effort, Explorer};
-use support::machine::{LOG, Machine, Side};
-use support::sqlite::SqlError;
-use support::workload::{Recording, Step, Synchronous, Workload, base_image, record};
 
 /// SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN: what a fault may look like. BUSY is not among them: an application
 /// would run the transaction again.
@@ -198,8 +196,8 @@ fn nothing_acknowledged_is_lost(side: Side, synchronous: Synchronous) {
         (FaultKind::Full, Kept::Half, false),
         (FaultKind::Io, Kept::Nothing, true),
     ];
-    // A different pair for each operation and its neighbours.
-    let each = usize::try_from(support::plan::number("CRASH_FAULTS", 2)).expect("five at most");
+    // Others for each operation than for its neighbours.
+    let each = usize::try_from(crate::support::plan::number("CRASH_FAULTS", 1)).expect("five at most");
     for number in 0..count {
         let turn = usize::try_from(number).expect("a count") % faults.len();
         for (kind, kept, lasting) in faults.iter().copied().cycle().skip(turn).take(each.min(faults.len())) {

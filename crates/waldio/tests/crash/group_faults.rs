@@ -1,21 +1,19 @@
 //! Goal: when a flush fails that several connections share, every COMMIT that it should have covered says so, none other
 //! does, and nothing acknowledged is lost.
-//! Method: programs as in crash_group.rs, once for each flush with that one failing, once and for good, and for each
+//! Method: programs as in crash/group.rs, once for each flush with that one failing, once and for good, and for each
 //! write; each return code is compared with the flushes that the disk saw, and every crash state is judged.
 
-mod support;
-
+use crate::support::acts::Terms;
+use crate::support::explore::{Effort, Explorer};
+use crate::support::group::record_group;
+use crate::support::group_faults::judge_codes;
+use crate::support::group_plan::{GroupStats, only, scene};
+use crate::support::machine::{Machine, Side};
+use crate::support::turns::Program;
+use crate::support::workload::base_image;
 use blockio::simulated::crash_states::Bounds;
 use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use blockio::simulated::log::{Op, Record};
-use support::acts::Terms;
-use support::explore::{Effort, Explorer};
-use support::group::record_group;
-use support::group_faults::judge_codes;
-use support::group_plan::{GroupStats, only, scene};
-use support::machine::{Machine, Side};
-use support::turns::Program;
-use support::workload::base_image;
 
 /// Each shares flushes in another way, goes on after the failure, and ends with all closed and a commit after it.
 const PROGRAMS: [&str; 10] = [

@@ -1,23 +1,10 @@
 //! Goal: what once was lost at a power cut is lost no more.
-//! Method: each named program of `generator/cut_programs.rs` runs on the simulated disk as generator_cuts.rs runs its own.
+//! Method: each named program of `generator/cut_programs.rs` runs on the simulated disk as crash/generated_cuts.rs runs its own.
 
-#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
-#![allow(dead_code, reason = "the generator's other users use more of it")]
-
-mod generator {
-    //! The part of the generator that needs no processes.
-    pub mod cut_programs;
-    pub mod cuts;
-    pub mod program;
-}
-mod support;
-#[path = "real/chance.rs"]
-mod chance;
-
-use generator::cut_programs::NAMED;
-use generator::cuts::Lab;
-use generator::program::Program;
-use support::explore::Stats;
+use crate::generator::cut_programs::NAMED;
+use crate::generator::cuts::Lab;
+use crate::generator::program::Program;
+use crate::support::explore::Stats;
 
 #[track_caller]
 fn holds(name: &str) {

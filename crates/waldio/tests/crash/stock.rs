@@ -2,12 +2,10 @@
 //! Method: short sequences of everything a WAL database does; cut the power at each flush, in every state that it may
 //! leave; recover; the rows must be a state that was published, no older than what was acknowledged.
 
-mod support;
-
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::{hold, sequences};
+use crate::support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
 use blockio::simulated::log::{Op, Record};
-use support::machine::{Machine, Side};
-use support::plan::{hold, sequences};
-use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
 
 fn stock_holds(page_bytes: u32, synchronous: Synchronous, length: u64, extra: u64) {
     let machine = Machine::new(Side::Stock);

@@ -6,29 +6,14 @@
 //! `GENERATOR_SEED`, `GENERATOR_PROGRAMS`, `GENERATOR_SECONDS`, `GENERATOR_FIRST`, `GENERATOR_ALL` and `GENERATOR_FILE` as in
 //! generator_real.rs; CRASH_SAMPLES looks at more states of each cut.
 
-#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
-#![allow(dead_code, reason = "the generator's other users use more of it")]
-
-mod generator {
-    //! The part of the generator that needs no processes.
-    pub mod cut_programs;
-    pub mod cuts;
-    pub mod program;
-    pub mod shrink;
-    pub mod verdict;
-}
-mod support;
-#[path = "real/chance.rs"]
-mod chance;
-
 use std::time::{Duration, Instant};
 
-use generator::cut_programs::make;
-use generator::cuts::Lab;
-use generator::program::Program;
-use generator::shrink::shrink;
-use generator::verdict::{Failure, Kind};
-use support::explore::Stats;
+use crate::generator::cut_programs::make;
+use crate::generator::cuts::Lab;
+use crate::generator::program::Program;
+use crate::generator::shrink::shrink;
+use crate::generator::verdict::{Failure, Kind};
+use crate::support::explore::Stats;
 
 /// Programs of each of the two tests.
 const PROGRAMS: u64 = 30;

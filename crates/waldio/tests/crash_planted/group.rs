@@ -1,22 +1,15 @@
 //! Goal: the harness of several connections would see a broken waldio; each bug below is planted and must be caught.
-//! Method: a program that the bug hurts, explored as in crash_group.rs, with and without the bug.
+//! Method: a program that the bug hurts, explored as in crash/group.rs, with and without the bug.
 //! Needs `--features planted-bugs`. One bug at a time: planting is for the whole process.
-#![cfg(feature = "planted-bugs")]
 
-mod support;
-
-use std::sync::{Mutex, PoisonError};
-
-use support::acts::Terms;
-use support::explore::Explorer;
-use support::group::record_group;
-use support::group_plan::scene;
-use support::machine::{Machine, Side};
-use support::plan::effort;
-use support::workload::base_image;
+use crate::support::acts::Terms;
+use crate::support::explore::Explorer;
+use crate::support::group::record_group;
+use crate::support::group_plan::scene;
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::effort;
+use crate::support::workload::base_image;
 use waldio::testing::planted::{self, Bug};
-
-static ONE_BUG: Mutex<()> = Mutex::new(());
 
 /// The failure that the harness reports, or none.
 fn failure(bug: Option<Bug>, side: Side, text: &str) -> Option<String> {
@@ -33,7 +26,7 @@ fn failure(bug: Option<Bug>, side: Side, text: &str) -> Option<String> {
 }
 
 fn is_caught(bug: Bug, side: Side, text: &str) {
-    let _alone = ONE_BUG.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::one_at_a_time();
     assert_eq!(failure(None, side, text), None, "without the bug nothing is wrong");
     let caught = failure(Some(bug), side, text);
     println!("{bug:?} in {side:?}: {}", caught.expect("the planted bug is caught"));

@@ -1,10 +1,8 @@
 //! Goal: when a flush fails while many connections commit at once, nobody waits for ever, no COMMIT says OK that no flush
 //! covered, and none does after the failure.
 //! Method: six threads commit as fast as they can on the simulated disk, once for each flush with that one failing; each
-//! return code is compared with what the disk saw. crash_group_faults.rs has each moment in turn, with few connections;
+//! return code is compared with what the disk saw. crash/group_faults.rs has each moment in turn, with few connections;
 //! here those whom a failed flush should have covered sleep.
-
-mod support;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,16 +10,16 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::actor::Commit;
+use crate::support::flushes::Flushes;
+use crate::support::group_faults::judge_commits;
+use crate::support::history::put_sql;
+use crate::support::machine::{Machine, Side};
+use crate::support::sqlite::Connection;
+use crate::support::watch_vfs::{self, Event, Watcher};
+use crate::support::workload::base_image;
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
-use support::actor::Commit;
-use support::flushes::Flushes;
-use support::group_faults::judge_commits;
-use support::history::put_sql;
-use support::machine::{Machine, Side};
-use support::sqlite::Connection;
-use support::watch_vfs::{self, Event, Watcher};
-use support::workload::base_image;
 
 const WRITERS: usize = 6;
 const COMMITS: i64 = 12;

@@ -1,13 +1,11 @@
 //! Goal: waldio loses nothing that stock SQLite keeps, and what it leaves behind stock SQLite reads.
-//! Method: as in crash_stock.rs, with the log written by waldio; each state is recovered with waldio and with stock.
-
-mod support;
+//! Method: as in crash/stock.rs, with the log written by waldio; each state is recovered with waldio and with stock.
 
 use blockio::simulated::log::{Op, Record};
 
-use support::machine::{Machine, Side};
-use support::plan::{hold, sequences};
-use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::{hold, sequences};
+use crate::support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
 
 fn waldio_holds(side: Side, page_bytes: u32, synchronous: Synchronous, length: u64, extra: u64) {
     let machine = Machine::new(side);

@@ -1,19 +1,12 @@
 //! Goal: the harness would see a broken waldio; each bug below is planted in it and must be caught.
-//! Method: the workload that the bug hurts, explored as in crash_waldio.rs, with and without the bug.
+//! Method: the workload that the bug hurts, explored as in crash/sides.rs, with and without the bug.
 //! Needs `--features planted-bugs`. One bug at a time: planting is for the whole process.
-#![cfg(feature = "planted-bugs")]
 
-mod support;
-
-use std::sync::{Mutex, PoisonError};
-
-use support::explore::Explorer;
-use support::machine::{Machine, Side};
-use support::plan::effort;
-use support::workload::{Step, Synchronous, Workload, base_image, record};
+use crate::support::explore::Explorer;
+use crate::support::machine::{Machine, Side};
+use crate::support::plan::effort;
+use crate::support::workload::{Step, Synchronous, Workload, base_image, record};
 use waldio::testing::planted::{self, Bug};
-
-static ONE_BUG: Mutex<()> = Mutex::new(());
 
 /// Runs `action` with `bug` planted.
 fn with_bug<T>(bug: Option<Bug>, action: impl FnOnce() -> T) -> T {
@@ -35,7 +28,7 @@ fn failure(bug: Option<Bug>, side: Side, steps: &[Step], synchronous: Synchronou
 }
 
 fn is_caught(bug: Bug, side: Side, steps: &[Step], synchronous: Synchronous) {
-    let _alone = ONE_BUG.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::one_at_a_time();
     assert_eq!(failure(None, side, steps, synchronous), None, "without the bug nothing is wrong");
     let caught = failure(Some(bug), side, steps, synchronous);
     println!("{bug:?} in {side:?}: {}", caught.expect("the planted bug is caught"));

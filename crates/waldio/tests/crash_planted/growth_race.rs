@@ -4,24 +4,20 @@
 //! not know waldio commits past the end of the file that waldio knew; growth goes on; the log is read from scratch.
 //! Or its sync fails and is held before it returns, while a commit on the same file is synced.
 
-mod support;
-
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::support::history::{put_sql, read_rows};
+use crate::support::hooked_disk::{Call, HookedDisk};
+use crate::support::machine::{Machine, Side};
+use crate::support::sqlite::{Connection, SqlError};
+use crate::support::workload::base_image;
 use blockio::disk::Disk;
 use blockio::simulated::fault::Kept;
-use support::history::{put_sql, read_rows};
-use support::hooked_disk::{Call, HookedDisk};
-use support::machine::{Machine, Side};
-use support::sqlite::{Connection, SqlError};
-use support::workload::base_image;
 
 /// Zeros from here on up are reserve, not frames, in bytes.
 const RESERVE_BYTES_MIN: usize = 32 << 10;
-/// A bug is planted in the whole process.
-static ONE_BUG: Mutex<()> = Mutex::new(());
 /// Longer than any scheduler's whim.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -101,7 +97,7 @@ fn rows_after_race() -> Result<(), String> {
 
 #[test]
 fn growth_leaves_frames_of_other_processes_alone() {
-    let _alone = lock(&ONE_BUG);
+    let _alone = crate::one_at_a_time();
     rows_after_race().expect("the other process's commit is there");
 }
 
@@ -151,14 +147,14 @@ fn commit_beside_a_failed_growth() -> Result<(), SqlError> {
 
 #[test]
 fn no_commit_succeeds_beside_a_sync_of_a_growth_that_failed() {
-    let _alone = lock(&ONE_BUG);
+    let _alone = crate::one_at_a_time();
     commit_beside_a_failed_growth().expect_err("the kernel told the growth's sync alone");
 }
 
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn planted_bug_is_caught_syncs_overlap() {
-    let _alone = lock(&ONE_BUG);
+    let _alone = crate::one_at_a_time();
     waldio::testing::planted::set(Some(waldio::testing::planted::Bug::SyncsOverlap));
     let outcome = commit_beside_a_failed_growth();
     waldio::testing::planted::set(None);
@@ -168,7 +164,7 @@ fn planted_bug_is_caught_syncs_overlap() {
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn planted_bug_is_caught_fill_overwrites() {
-    let _alone = lock(&ONE_BUG);
+    let _alone = crate::one_at_a_time();
     waldio::testing::planted::set(Some(waldio::testing::planted::Bug::FillOverwrites));
     let caught = rows_after_race();
     waldio::testing::planted::set(None);

@@ -1,18 +1,16 @@
 //! Goal: the `embedded` layout loses nothing that SQLite's own keeps, and SQLite alone never reads it for something else.
-//! Method: as in crash_waldio.rs; each state is recovered with waldio, whatever layout it asks for, and given to SQLite
+//! Method: as in crash/sides.rs; each state is recovered with waldio, whatever layout it asks for, and given to SQLite
 //! alone, which must refuse it and change no byte, or find every commit.
-
-mod support;
 
 use std::path::Path;
 
 use blockio::simulated::image::Image;
 use blockio::simulated::log::{Op, Record};
 
-use support::explore::{Explorer, Stats};
-use support::machine::{DATABASE, LOG, Machine, Side};
-use support::plan::{effort, hold, sequences};
-use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
+use crate::support::explore::{Explorer, Stats};
+use crate::support::machine::{DATABASE, LOG, Machine, Side};
+use crate::support::plan::{effort, hold, sequences};
+use crate::support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
 
 /// Those without SQLite alone as a second writer: it is refused.
 fn steps() -> Vec<Step> {
