@@ -63,7 +63,13 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
     if threads is not None and threads < 1:
         raise JojError(f"{threads} threads cannot compute; take 1 or more")
     connection = ibis.duckdb.connect()
-    settings = {"preserve_insertion_order": "false", "memory_limit": memory and f"'{memory}'", "threads": threads}
+    settings = {
+        "preserve_insertion_order": "false",
+        # It would stand in standard output, in the midst of JSON.
+        "enable_progress_bar_print": "false",
+        "memory_limit": memory and f"'{memory}'",
+        "threads": threads,
+    }
     try:
         for name, value in settings.items():
             if value is not None:

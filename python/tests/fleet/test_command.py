@@ -91,6 +91,17 @@ class Command(FleetTest):
         ended = process(place, TMPDIR=str(kept))
         self.assertEqual((ended.returncode, ended.stderr, list(kept.iterdir())), (0, "", []))
 
+    def test_a_long_query_writes_no_progress(self) -> None:
+        program = (
+            "import pyarrow\n"
+            "from joj.engines import connect\n"
+            "engine = connect('duckdb').keep('one', pyarrow.table({'number': [1]})).get_backend()\n"
+            "engine.raw_sql('SET progress_bar_time = 0')\n"
+            "engine.raw_sql('CREATE TABLE many AS SELECT hash(range) FROM range(3000000)')"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "", ""))
+
     def test_a_killed_report_leaves_no_kept_rows(self) -> None:
         place, kept = self.copy(1), self.folder()
         program = (
