@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import ibis
+from ibis.expr.operations import InMemoryTable
 from ibis.expr.types import Table
 
 from joj.errors import JojError
 
 ENGINES = ("duckdb", "spark")
+#: So many rows are some 100 MB of DuckDB's memory. More of them go to a file.
+MEMORY_ROWS = 1_000_000
 #: As DuckDB takes it.
 MEMORY = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|B)", re.IGNORECASE)
-#: Of tables in a session of Spark: it keeps one for all.
+#: Of tables that an engine keeps: a session of Spark has those of all fleets.
 _NUMBERS = itertools.count()
 
 
@@ -33,8 +36,12 @@ class Engine:
     read_with_file: Callable[[str, Sequence[str]], Table]
     #: Gives the table of rows that are in memory.
     keep: Callable[[str, Any], Table]
-    #: Reads a table once and gives it with its rows kept, as long as somebody has it or a table made of it.
-    gather: Callable[[str, Table], Table]
+    #: The same of columns that are lists.
+    values: Callable[[str, dict[str, list[Any]]], Table]
+    #: Reads a table once and gives it with its rows kept, as long as somebody has it or a table made of it. The number is that of its rows.
+    gather: Callable[[str, Table, int], Table]
+    #: Gives a table's rows, as pyarrow has them.
+    fetch: Callable[[Table], Any]
     #: What it raises where it cannot compute.
     errors: tuple[type[Exception], ...]
 
@@ -56,7 +63,7 @@ def connect(
 
 def _duckdb(memory: str | None, threads: int | None) -> Engine:
     import duckdb
-    from pyarrow import ArrowException
+    import pyarrow
 
     if memory is not None and not MEMORY.fullmatch(memory):
         raise JojError(f"`{memory}` is no amount of memory; write for example 2GB")
@@ -88,12 +95,23 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
         return table.rename(file="filename")
 
     def keep(name: str, rows: Any) -> Table:
+        numbered = f"joj_{name}_{next(_NUMBERS)}"
         connection.con.register("joj_rows", rows)
-        connection.raw_sql(f"CREATE TABLE {name} AS SELECT * FROM joj_rows")
+        connection.raw_sql(f"CREATE TABLE {numbered} AS SELECT * FROM joj_rows")
         connection.con.unregister("joj_rows")
-        return connection.table(name)
+        return connection.table(numbered)
 
-    def gather(name: str, table: Table) -> Table:
+    def values(name: str, columns: dict[str, list[Any]]) -> Table:
+        # pyarrow would import pandas to make a table of lists, and Ibis to fetch one: a third of a second.
+        numbered = f"joj_{name}_{next(_NUMBERS)}"
+        lists = ", ".join(f"unnest(?) AS {_quoted(column)}" for column in columns)
+        connection.con.execute(f"CREATE TABLE {numbered} AS SELECT {lists}", list(columns.values()))
+        return connection.table(numbered)
+
+    def gather(name: str, table: Table, rows: int) -> Table:
+        if rows <= MEMORY_ROWS:
+            connection.raw_sql(f"CREATE TABLE {name} AS {connection.compile(table)}")
+            return connection.table(name)
         # In a file DuckDB compresses: 140 MB where memory takes 910 (10,000 traces).
         folder = _folder()
         try:
@@ -106,7 +124,20 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
             shutil.rmtree(folder, ignore_errors=True)
         return connection.table(name, database=f"{name}.main")
 
-    return Engine("duckdb", read, read_with_file, keep, gather, (duckdb.Error, ArrowException))
+    def fetch(table: Table) -> Any:
+        if table.op().find(InMemoryTable):
+            # Somebody else's, and Ibis knows it alone.
+            return table.to_pyarrow()
+        found = connection.con.sql(connection.compile(table)).to_arrow_table()
+        return found.cast(table.schema().to_pyarrow())
+
+    errors = (duckdb.Error, pyarrow.ArrowException)
+    return Engine("duckdb", read, read_with_file, keep, values, gather, fetch, errors)
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _folder() -> str:
@@ -153,7 +184,10 @@ def _spark(master: str | None) -> Engine:
             raise JojError(f"results need Spark 4, and this is {pyspark_version}: python3 -m pip install 'pyspark>=4'")
         return view(name, session.createDataFrame(rows))
 
-    def gather(name: str, table: Table) -> Table:
+    def values(_name: str, columns: dict[str, list[Any]]) -> Table:
+        return ibis.memtable(columns)
+
+    def gather(name: str, table: Table, _rows: int) -> Table:
         # Spark takes frames of the same folders for one, also where their files are others by now: the condition makes each its own.
         number = next(_NUMBERS)
         rows = session.sql(connection.compile(table)).where(f"{number} = {number}").cache()
@@ -162,7 +196,11 @@ def _spark(master: str | None) -> Engine:
         weakref.finalize(kept.op(), rows.unpersist).atexit = False
         return kept
 
-    return Engine("spark", read, read_with_file, keep, gather, (PySparkException, Py4JError, ArrowException))
+    def fetch(table: Table) -> Any:
+        return table.to_pyarrow()
+
+    errors = (PySparkException, Py4JError, ArrowException)
+    return Engine("spark", read, read_with_file, keep, values, gather, fetch, errors)
 
 
 def spark_session(master: str | None) -> Any:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import ibis
 from ibis.expr.types import Table
 
 from joj.engines import Engine, connect
@@ -59,8 +58,9 @@ class Fleet:
 
     def _kept(self, name: str, table: Table) -> Table:
         asked = table.select(*ASKED[name])
-        is_small = self.inventory.rows(name) < SMALL_FILE_ROWS * len(self.inventory.traces)
-        return self.engine.gather(f"kept_{name}", asked) if is_small else asked
+        rows = self.inventory.rows(name)
+        is_small = rows < SMALL_FILE_ROWS * len(self.inventory.traces)
+        return self.engine.gather(f"kept_{name}", asked, rows) if is_small else asked
 
     def labels(self) -> list[str]:
         """Keys of labels that a trace has."""
@@ -76,7 +76,8 @@ class Fleet:
         for trace in self.inventory.traces:
             model, _ = trace.device()
             spans[model] = spans.get(model, 0) + trace.span_ns
-        return ibis.memtable({"device": list(spans), "days": [span / 86_400e9 for span in spans.values()]})
+        days = [span / 86_400e9 for span in spans.values()]
+        return self.engine.values("days", {"device": list(spans), "days": days})
 
     def check_keys(self, keys: Sequence[str]) -> list[str]:
         """The keys, each once. Raises where something cannot be grouped by."""
@@ -116,12 +117,12 @@ class Fleet:
         columns: dict[str, list[str]] = {"trace_id": [trace.trace_id for trace in self.inventory.traces]}
         for label in labels:
             columns[LABEL_PREFIX + label] = [trace.labels.get(label, "") for trace in self.inventory.traces]
-        return table.inner_join(ibis.memtable(columns), "trace_id")
+        return table.inner_join(self.engine.values("labels", columns), "trace_id")
 
     def rows(self, table: Table) -> list[Row]:
         """What an Ibis table of this fleet says."""
         with _what_stops(self.engine, self.inventory):
-            return rows_of(table)
+            return rows_of(self.engine.fetch(table))
 
     def check_rows(self) -> None:
         """Raises where the engine does not read the rows that were checked."""

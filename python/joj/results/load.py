@@ -59,7 +59,7 @@ class Results:
     def rows(self, table: Table) -> list[Row]:
         """What an Ibis table of these says."""
         try:
-            return rows_of(table)
+            return rows_of(self.engine.fetch(table))
         except self.engine.errors as error:
             raise JojError(self._why(error)) from error
 

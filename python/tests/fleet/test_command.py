@@ -10,6 +10,9 @@ import unittest.mock
 import table_files
 from fleets import FleetTest, command, even, planted, process, work
 
+#: The first lines of a program for which a few rows are too many for memory.
+LARGE = "import sys, joj.__main__, joj.engines; joj.engines.MEMORY_ROWS = 0\n"
+
 
 class Command(FleetTest):
     def test_it_says_what_is_wrong(self) -> None:
@@ -86,16 +89,22 @@ class Command(FleetTest):
 
     def test_kept_rows_are_gone_afterwards(self) -> None:
         place, kept = self.copy(1), self.folder() / "it's"
-        self.assertIn(f"cannot make a folder in {kept}: No such file", process(place, TMPDIR=str(kept)).stderr)
+        program = f"{LARGE}sys.exit(joj.__main__.main(['fleet', 'report', {str(place)!r}]))"
+
+        def report() -> subprocess.CompletedProcess:
+            line = [sys.executable, "-c", program]
+            return subprocess.run(line, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(kept)})
+
+        self.assertIn(f"cannot make a folder in {kept}: No such file", report().stderr)
         kept.mkdir()
-        ended = process(place, TMPDIR=str(kept))
+        ended = report()
         self.assertEqual((ended.returncode, ended.stderr, list(kept.iterdir())), (0, "", []))
+        self.assertEqual(ended.stdout, command(place).stdout)
 
     def test_a_long_query_writes_no_progress(self) -> None:
         program = (
-            "import pyarrow\n"
             "from joj.engines import connect\n"
-            "engine = connect('duckdb').keep('one', pyarrow.table({'number': [1]})).get_backend()\n"
+            "engine = connect('duckdb').values('one', {'number': [1]}).get_backend()\n"
             "engine.raw_sql('SET progress_bar_time = 0')\n"
             "engine.raw_sql('CREATE TABLE many AS SELECT hash(range) FROM range(3000000)')"
         )
@@ -105,7 +114,7 @@ class Command(FleetTest):
     def test_a_killed_report_leaves_no_kept_rows(self) -> None:
         place, kept = self.copy(1), self.folder()
         program = (
-            "import os, signal, joj.__main__, joj.report as report\n"
+            f"{LARGE}import os, signal, joj.report as report\n"
             "make = report.make\n"
             "report.make = lambda *asked: (make(*asked), os.kill(os.getpid(), signal.SIGKILL))\n"
             f"joj.__main__.main(['fleet', 'report', {str(place)!r}])"
