@@ -134,7 +134,7 @@ test)
     behind units after crash tests/cargo_tests.sh --workspace "${features[@]}" --bin joj
     # And four minutes of Python.
     behind fleet after units python/tests/test_fleet.py
-    suite lint tests/lint.sh
+    suite lint tests/lint.sh quick
     suite self tests/self_tests.py
     prepared
     # It leaves a third of two processors idle, waiting for the disk.
@@ -167,6 +167,7 @@ soak)
     export CRASH_GROUP_LENGTH=${CRASH_GROUP_LENGTH:-4}
     export TEST_SECONDS_MAX=${TEST_SECONDS_MAX:-36000}
     export MODEL_SCHEDULES=${MODEL_SCHEDULES:-30000} MODEL_PREEMPTIONS=${MODEL_PREEMPTIONS:-6}
+    suite lint tests/lint.sh
     suite rust tests/cargo_tests.sh --workspace "${profile[@]}" "${features[@]}"
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite asan tests/sanitizers.sh address
