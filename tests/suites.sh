@@ -124,10 +124,10 @@ test)
     # The emulated machine computes on one processor for minutes. What its tests cannot bear is no load: their clock is the
     # guest's. Of the same features as the other tests: else cargo builds joj a second time. The tests `in_the_lab` of other
     # files (lab_exec, record_lab, replay_lab, whatif_lab and more) would take four minutes more: `make soak` has them.
-    # So would those that measure the same cells twice, and F2FS's atomic writes.
+    # So would those that measure the same cells twice, and what F2FS and a write buffer do besides.
     behind lab tests/cargo_tests.sh --workspace "${features[@]}" --test lab --test lab_crash \
         -- --test-threads=1 --skip an_array_of_four_jobs --skip threads_that_share_a_database_are_as_fast \
-        --skip atomic_writes_of_f2fs
+        --skip atomic_writes_of_f2fs --skip a_log_that_grows_beside_its_syncs --skip a_persistent_write_buffer_keeps
     # These only compute as well, and no clock is part of what they check.
     behind crash after lab tests/cargo_tests.sh --workspace "${features[@]}" --test crash --test crash_planted
     # The other suites are not done when these are: two minutes of joj's own tests go here.

@@ -11,6 +11,7 @@ mod waldio;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -138,51 +139,60 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
         assert_eq!(found, expected, "{filesystem} {mode}: {costs}");
         assert_eq!(costs["syncs"], syncs, "{filesystem} {mode}");
     }
-    // Without eBPF, where F2FS alone says where it writes.
-    let [directory, nilfs2_directory] = ["f2fs", "nilfs2"].map(|name| files.name(name));
-    let without = |only: &str, traces: &str| {
-        let words = ["--only", only, "--trace-backend", "tracefs", "--traces", traces];
-        measure(&plan, &files.name("tracefs.json"), &[&library[..], &words].concat())
-    };
-    let without_ebpf = without("f2fs", &directory);
-    for mode in ["wal", "delete"] {
-        let [with, without] = [&first, &without_ebpf].map(|result| cell(result, "f2fs", mode));
-        assert_eq!(without["costs"], with["costs"], "{mode}: what tracefs says, and eBPF");
-        let [with, without] = [(with, &traces), (without, &directory)].map(|(measured, directory)| {
-            written_runs(&Path::new(directory).join(measured["trace"].as_str().expect("a name")))
-        });
-        assert_eq!(without, with, "{mode}: what tracefs says, and eBPF");
-    }
-    assert_eq!(placed_traces(Path::new(&directory)).len(), 2, "one trace for each cell");
-    // NILFS2 tells nobody where its files lie: what tracefs cannot place it gives to no file.
-    // Of its sync calls it sees the descriptors alone; those of a process that has ended by then are told by what it asked before.
-    let without_ebpf_of_nilfs2 = without("nilfs2", &nilfs2_directory);
-    for (result, data, other) in [(&first, 8, 40..=64), (&without_ebpf_of_nilfs2, 0, 48..=72)] {
-        let costs = &cell(result, "nilfs2", "wal")["costs"];
-        let kib = |name: &str| costs[name].as_u64().expect("bytes") / 1024;
-        assert!(kib("data_bytes") == data && other.contains(&kib("other_bytes")), "{costs}");
-        assert_eq!(costs["syncs"], 1, "{costs}");
-        assert_eq!(costs["transactions"], 12, "{costs}");
-    }
+    let costs = &cell(&first, "nilfs2", "wal")["costs"];
+    assert_nilfs2(costs, 8, 40..=64);
     let cells = first["cells"].as_array().expect("cells").len();
     assert_eq!(cells, if waldio.is_some() { 8 } else { 7 });
     assert_eq!(placed_traces(Path::new(&traces)).len(), cells, "one trace for each cell");
-    let mut again = vec![without_ebpf, without_ebpf_of_nilfs2];
     if is_soak() {
+        let mut again = without_ebpf(&files, &plan, &library, &first, Path::new(&traces));
         // One machine at a time instead of several, and without traces.
         let words = [&library[..], &["--only", "WAL", "--only", "ext4", "--jobs", "1"]].concat();
         let second = measure(&plan, &files.name("second.json"), &words);
         assert_eq!(second["cells"].as_array().map(Vec::len), Some(cells - 6), "both WAL cells of ext4");
         again.push(second);
-    }
-    for result in again {
-        for again in result["cells"].as_array().expect("cells") {
+        let cells = again.iter().flat_map(|result| result["cells"].as_array().expect("cells"));
+        for again in cells {
             let word = |name: &str| again["cell"][name].as_str().expect("a word");
             let (filesystem, mode) = (word("filesystem"), word("mode"));
             let both = [cell(&first, filesystem, mode), &again["outcome"]["measured"]];
             assert_same_rate(&format!("{filesystem} {mode}"), both, [0; 2]);
         }
     }
+}
+
+/// What NILFS2 writes for a commit, in KiB: data that can be told, and the rest.
+#[track_caller]
+fn assert_nilfs2(costs: &Value, data: u64, other: RangeInclusive<u64>) {
+    let kib = |name: &str| costs[name].as_u64().expect("bytes") / 1024;
+    assert!(kib("data_bytes") == data && other.contains(&kib("other_bytes")), "{costs}");
+    assert_eq!(costs["syncs"], 1, "{costs}");
+    assert_eq!(costs["transactions"], 12, "{costs}");
+}
+
+/// Measures without eBPF, where F2FS alone says where it writes, and holds it beside `first`; both results.
+fn without_ebpf(files: &TestFiles, plan: &str, library: &[&str], first: &Value, traces: &Path) -> Vec<Value> {
+    let [directory, nilfs2_directory] = ["f2fs", "nilfs2"].map(|name| files.name(name));
+    let without = |only: &str, traces: &str| {
+        let words = ["--only", only, "--trace-backend", "tracefs", "--traces", traces];
+        measure(plan, &files.name("tracefs.json"), &[library, &words].concat())
+    };
+    let of_f2fs = without("f2fs", &directory);
+    for mode in ["wal", "delete"] {
+        let [with, without] = [first, &of_f2fs].map(|result| cell(result, "f2fs", mode));
+        assert_eq!(without["costs"], with["costs"], "{mode}: what tracefs says, and eBPF");
+        let [with, without] =
+            [(with, traces), (without, Path::new(&directory))].map(|(measured, directory)| {
+                written_runs(&directory.join(measured["trace"].as_str().expect("a name")))
+            });
+        assert_eq!(without, with, "{mode}: what tracefs says, and eBPF");
+    }
+    assert_eq!(placed_traces(Path::new(&directory)).len(), 2, "one trace for each cell");
+    // NILFS2 tells nobody where its files lie: what tracefs cannot place it gives to no file.
+    // Of its sync calls it sees the descriptors alone; those of a process that has ended by then are told by what it asked before.
+    let of_nilfs2 = without("nilfs2", &nilfs2_directory);
+    assert_nilfs2(&cell(&of_nilfs2, "nilfs2", "wal")["costs"], 0, 48..=72);
+    vec![of_f2fs, of_nilfs2]
 }
 
 /// The summary of each trace, in the order of the cells: every byte belongs to something, and no event was lost.
