@@ -35,6 +35,18 @@ impl<E: Into<SessionError>> From<E> for SessionEnd {
     }
 }
 
+/// Until when a guest may take for what it does now.
+struct Limit {
+    seconds: u64,
+    end_ns: u64,
+}
+
+impl Limit {
+    fn from_now(seconds: u64) -> Limit {
+        Limit { seconds, end_ns: shared_ns() + seconds * 1_000_000_000 }
+    }
+}
+
 /// What a guest's life came to.
 #[derive(Debug)]
 pub struct Life {
@@ -77,7 +89,7 @@ impl Guest<'_> {
     pub fn live(&self, told: &mut dyn FnMut(Event)) -> Result<Life, SessionEnd> {
         let mut qemu = Qemu::start(self.machine, &MachineStart::Restore(self.snapshot.to_owned()))?;
         let mut life = Life { ready: false, running: None, last: VecDeque::new() };
-        let mut deadline_ns = shared_ns() + START_SECONDS * 1_000_000_000;
+        let mut limit = Limit::from_now(START_SECONDS);
         loop {
             if is_stopped() {
                 return Err(SessionEnd::Signal);
@@ -86,9 +98,8 @@ impl Guest<'_> {
                 return Ok(life);
             }
             // A guest that hangs may go on complaining.
-            if shared_ns() > deadline_ns {
-                let seconds = life.running.map_or(START_SECONDS, |_| self.unit_seconds);
-                life.last.push_back(format!("it took longer than {seconds} s of this machine"));
+            if shared_ns() > limit.end_ns {
+                life.last.push_back(format!("it took longer than {} s of this machine", limit.seconds));
                 return Ok(life);
             }
             let line = match qemu.hear(NAP) {
@@ -105,11 +116,13 @@ impl Guest<'_> {
                 Some(Ok(GuestLine::Prepared)) => {}
                 Some(Ok(GuestLine::Ready(release))) => {
                     life.ready = true;
+                    // What the units of its job need is unpacked first, and that may be as much as a unit.
+                    limit = Limit::from_now(self.unit_seconds);
                     told(Event::Ready(release));
                 }
                 Some(Ok(GuestLine::Begun(index))) => {
                     life.running = Some(index);
-                    deadline_ns = shared_ns() + self.unit_seconds * 1_000_000_000;
+                    limit = Limit::from_now(self.unit_seconds);
                     told(Event::Begun(index));
                 }
                 Some(Ok(GuestLine::Doing(what))) => {
