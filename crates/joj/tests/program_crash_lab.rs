@@ -28,9 +28,16 @@ use waldio::skipped;
 /// Exit code 1 where a line that was printed is not in the file, 2 where there is another one than `one` and `two`.
 const CHECK: &str = "touch file; while read line; do grep -qx \"$line\" file || { echo \"line $line is gone\"; exit 1; }; done; \
                      grep -qvx -e one -e two file && { echo another line; exit 2; }; exit 0";
-/// The same, but for each third time: /run is one for all checks of a machine.
-const NOT_EACH_TIME: &str = "test $JOJ_LINES = 0 || test -s file && exit 0; looked=$(cat /run/looked 2>/dev/null); \
-                             echo \"x$looked\" > /run/looked; test $((${#looked} % 3)) = 2 && exit 0; echo gone; exit 1";
+/// The same, but for each third time: a setting of the kernel's is one for all checks of a machine.
+const NOT_EACH_TIME: &str = "test $JOJ_LINES = 0 || test -s file && exit 0; looked=$(cat /proc/sys/kernel/panic); \
+                             echo $((looked + 1)) > /proc/sys/kernel/panic; test $((looked % 3)) = 2 && exit 0; echo gone; exit 1";
+/// Says `left` where an earlier run left something outside of /data, and leaves it.
+const LEAVES: &str = "for place in /tmp /run /dev /dev/shm /mnt; do test -e $place/left && left=\"$left $place\"; done; \
+                      test $(wc -l < /proc/sysvipc/shm) = 1 || left=\"$left shm\"; \
+                      test $(cat /proc/sys/kernel/hostname) = left && left=\"$left hostname\"; \
+                      mount -t tmpfs none /mnt && touch /tmp/left /run/left /dev/left /dev/shm/left /mnt/left && \
+                      ipcmk -M 4096 > /dev/null && echo left > /proc/sys/kernel/hostname || exit 3; \
+                      test -z \"$left\" || { echo left: $left; exit 2; }";
 /// Promises what is durable.
 const RIGHT: &str = "echo one > file; sync file; sync .; echo one; echo two >> file; sync file; echo two";
 /// Promises first.
@@ -243,6 +250,21 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
     let (result, code) = run(&scratch, &flaky, TOO_EARLY).expect("the machine was there");
     let [way] = &only(&result).broken[..] else { panic!("{:?}", only(&result).broken) };
     assert_eq!((way.again.as_ref().map(|checked| checked.finding), code), (Some(Finding::Kept), Some(1)));
+}
+
+#[test]
+fn what_a_run_leaves_outside_of_data_is_gone_before_the_next_in_the_lab() {
+    let scratch = Scratch::new("crash-leaves");
+    let check = format!("{LEAVES}; test $JOJ_LINES = 0 || test -s f");
+    let options = ["--check", &check, "--states", "3", "--jobs", "1"];
+    let Some((result, code)) =
+        run(&scratch, &options, &format!("{LEAVES}; echo v > f; sync f; sync .; echo 1"))
+    else {
+        return;
+    };
+    let volume = only(&result);
+    assert_eq!((volume.count(Finding::Kept), code), (volume.states.len(), Some(0)), "{:?}", volume.broken);
+    assert!(volume.states.len() > 1, "no check ran behind another one");
 }
 
 #[test]

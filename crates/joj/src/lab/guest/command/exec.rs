@@ -9,7 +9,7 @@ use joj_analysis::bench::run::DeviceDelta;
 use joj_analysis::lab::exec_result::CommandRun;
 
 use crate::lab::guest::command::host_files::{HostFiles, HostRequests, below_root};
-use crate::lab::guest::command::rooted::{self, DataMount};
+use crate::lab::guest::command::rooted::{self, RunPlace};
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::guest_path;
@@ -48,9 +48,9 @@ impl<'job> Executor<'job> {
     pub fn run(&self, number: usize) -> Result<CommandRun, GuestError> {
         let mut host = HostFiles::mount()?;
         let used = host.watch()?;
-        self.on_volume(number, false)?;
-        host.keep(used)?;
-        let ended = self.on_volume(number, true)?;
+        let (_, used) = self.on_volume(number, || used.list())?;
+        host.keep(&used)?;
+        let (ended, ()) = self.on_volume(number, || self.take(number))?;
         let [stdout, stderr] = OUTPUT.map(|file| {
             fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
         });
@@ -65,20 +65,26 @@ impl<'job> Executor<'job> {
         })
     }
 
-    /// Runs it on a new volume and with an empty /tmp.
-    fn on_volume(&self, number: usize, takes: bool) -> Result<Ended, GuestError> {
+    /// Runs it on a new volume and with an empty /tmp, and does `behind` before they are gone.
+    fn on_volume<T>(
+        &self,
+        number: usize,
+        behind: impl FnOnce() -> Result<T, GuestError>,
+    ) -> Result<(Ended, T), GuestError> {
         let _stand = Stand::set_up(&self.job.volumes[number], &self.job.setting)?;
-        let data = DataMount::mount()?;
-        let ended = self.spawn().and_then(|ended| {
-            let files = self.job.take.iter().enumerate().filter(|_| takes);
-            for (place, path) in files {
-                let taken = fs::copy(below_root(path), self.share.join(taken_file(number, place)));
-                taken.map_err(cannot(format!("keep {path}")))?;
-            }
-            Ok(ended)
-        });
-        data.unmount()?;
+        let place = RunPlace::enter()?;
+        let ended = self.spawn().and_then(|ended| Ok((ended, behind()?)));
+        place.leave()?;
         ended
+    }
+
+    /// Leaves the files that are to be kept in the share.
+    fn take(&self, number: usize) -> Result<(), GuestError> {
+        for (place, path) in self.job.take.iter().enumerate() {
+            let taken = fs::copy(below_root(path), self.share.join(taken_file(number, place)));
+            taken.map_err(cannot(format!("keep {path}")))?;
+        }
+        Ok(())
     }
 
     fn spawn(&self) -> Result<Ended, GuestError> {

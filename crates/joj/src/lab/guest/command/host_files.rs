@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! ROOT          the host's files, to read only: an overlay that has the copies in memory
-//!   proc dev .. the guest's
-//!   tmp         memory, new for each run
+//!   proc sys    the guest's
+//!   dev         the guest's devices
+//!   tmp run     of each run its own (rooted.rs)
 //!   data        the filesystem on the emulated device
 //! ```
 //!
@@ -53,6 +54,23 @@ pub struct UsedFiles {
     followed: FollowedLinks,
 }
 
+/// The paths of what was used.
+#[derive(Debug)]
+pub struct ListedFiles {
+    opened: Vec<PathBuf>,
+    followed: Vec<PathBuf>,
+}
+
+impl UsedFiles {
+    /// Ends watching. What was used in a run has to be listed there: behind its end its mounts have no place any more.
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn list(self) -> Result<ListedFiles, GuestError> {
+        let opened = self.opened.paths().map_err(cannot("read which files were opened"))?;
+        Ok(ListedFiles { opened, followed: self.followed.paths() })
+    }
+}
+
 /// Where the guest finds what the command has at `path`.
 pub fn below_root(path: &str) -> PathBuf {
     Path::new(guest_path::ROOT).join(path.trim_start_matches('/'))
@@ -71,9 +89,8 @@ impl HostFiles {
         for name in OF_GUEST.iter().chain(&guest_path::OWN) {
             let place = below_root(name).to_string_lossy().into_owned();
             make_directories(&[&place])?;
-            match OF_GUEST.contains(name) {
-                true => guest_kernel::mount_again(&format!("/{name}"), &place)?,
-                false => guest_kernel::mount_memory(&place)?,
+            if OF_GUEST.contains(name) {
+                guest_kernel::mount_again(&format!("/{name}"), &place)?;
             }
         }
         guest_kernel::let_change(guest_path::ROOT, false)?;
@@ -92,15 +109,18 @@ impl HostFiles {
     /// Has what was used in memory from now on; what is no file and no directory, too large or too many stays the host's.
     /// # Errors
     /// A file cannot be copied, or not be mounted.
-    pub fn keep(&mut self, used: UsedFiles) -> Result<(), GuestError> {
+    pub fn keep(&mut self, used: &ListedFiles) -> Result<(), GuestError> {
         guest_kernel::let_change(guest_path::ROOT, true)?;
-        for link in used.followed.paths() {
+        for link in &used.followed {
             let problem = cannot(format!("keep /{} in memory", link.display()));
             keep_link(&below_root(&link.to_string_lossy())).map_err(problem)?;
         }
-        let paths = used.opened.paths().map_err(cannot("read which files were opened"))?;
-        let new: Vec<&Path> =
-            paths.iter().map(PathBuf::as_path).filter(|path| path.starts_with(guest_path::ROOT)).collect();
+        let new: Vec<&Path> = used
+            .opened
+            .iter()
+            .map(PathBuf::as_path)
+            .filter(|path| path.starts_with(guest_path::ROOT))
+            .collect();
         let problem = |path: &Path| cannot(format!("keep {} in memory", path.display()));
         for path in &new {
             self.keep_file(path).map_err(problem(path))?;

@@ -17,10 +17,10 @@ use joj_device::crash::{CrashStates, Cut, Missing};
 use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
-use crate::lab::guest::command::host_files::HostFiles;
+use crate::lab::guest::command::host_files::{HostFiles, UsedFiles};
 use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed};
-use crate::lab::guest::command::rooted::{self, DataMount, data_directory};
+use crate::lab::guest::command::rooted::{self, RunPlace, data_directory};
 use crate::lab::guest::command::tracer::RequestTracer;
 use crate::lab::guest::console::{WrittenTeller, say_doing};
 use crate::lab::guest::emulated::Emulated;
@@ -101,21 +101,23 @@ impl<'job> ProgramCrashes<'job> {
     fn record(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
         let used = self.host.watch()?;
-        {
+        let used = {
             say_doing(FIRST_RUN);
             let written = WrittenTeller::new(FIRST_RUN);
             let _stand = Stand::watched(wanted, &job.setting, || written.clone())?;
-            let data = DataMount::mount()?;
+            let place = RunPlace::enter()?;
             written.begin();
             self.before()?;
             self.start()?;
             rooted::end_all();
-            data.unmount()?;
-        }
-        self.host.keep(used)?;
+            let used = used.list()?;
+            place.leave()?;
+            used
+        };
+        self.host.keep(&used)?;
         say_doing("recording");
         let recorder = Recorder::begin(wanted, &job.setting)?;
-        let data = DataMount::mount()?;
+        let place = RunPlace::enter()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
         recorder.written.begin();
         self.before()?;
@@ -132,9 +134,9 @@ impl<'job> ProgramCrashes<'job> {
             println!("what the requests are for is not known: {reason}");
             Vec::new()
         });
+        place.leave()?;
         say_doing("the check, where nothing is cut");
         let run = self.ran(&printed, begin_ns, made)?;
-        data.unmount()?;
         say_doing("keeping the recording");
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
@@ -162,15 +164,14 @@ impl<'job> ProgramCrashes<'job> {
         let written = WrittenTeller::new("running where nothing is cut");
         let _stand = Stand::watched(wanted, setting, || written.clone())?;
         written.begin();
-        let data = DataMount::mount()?;
+        let place = RunPlace::enter()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
         self.before()?;
         let begin_ns = shared_ns();
         let printed = self.start()?;
         rooted::end_all();
-        let run = self.ran(&printed, begin_ns, made)?;
-        data.unmount()?;
-        Ok(run)
+        place.leave()?;
+        self.ran(&printed, begin_ns, made)
     }
 
     /// What came of a program whose filesystem is mounted still, and what the check says there.
@@ -178,8 +179,10 @@ impl<'job> ProgramCrashes<'job> {
         let lines = printed.lines.len();
         let stderr = tail(&fs::read(STDERR).unwrap_or_default());
         let promises = &printed.output[..printed.lines.last().map_or(0, |(_, end)| *end)];
+        let place = RunPlace::enter()?;
         self.check_words(&made.end().map_err(cannot("watch /data"))?)?;
         let (uncut, _) = self.check(promises, lines)?;
+        place.leave()?;
         Ok(ProgramRun {
             exit_code: printed.status.code(),
             signal: printed.status.signal(),
@@ -237,12 +240,13 @@ impl<'job> ProgramCrashes<'job> {
             Ok(volume) => volume,
             Err(reason) => return Ok((found(Finding::Unmountable, &reason.to_string()), String::new())),
         };
-        let data = DataMount::mount()?;
+        let place = RunPlace::enter()?;
         let used = if self.is_warm { None } else { Some(self.host.watch()?) };
         let (checked, output) = self.check(promises, promised)?;
-        let unmounted = data.unmount().and_then(|()| volume.unmount());
+        let used = used.map(UsedFiles::list).transpose()?;
+        let unmounted = place.leave().and_then(|()| volume.unmount());
         if let Some(used) = used {
-            self.host.keep(used)?;
+            self.host.keep(&used)?;
             self.is_warm = true;
         }
         Ok(match unmounted {

@@ -1,4 +1,4 @@
-//! What a command of the host's stands in: a root with the host's files, the filesystem at /data, memory at /tmp.
+//! What a command of the host's stands in: a root with the host's files, and in it the filesystem at /data and what is a run's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,24 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::lab::guest::command::host_files::below_root;
-use crate::lab::guest::error::GuestError;
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::job::guest_path;
 use crate::machine::proc::clock::pause;
 use crate::machine::qemu::guest_kernel;
+use crate::machine::qemu::own_namespaces::OwnNamespaces;
 
 /// The working directory, below the command's root.
 const DATA: &str = "/data";
-/// Memory, new for each run, and its HOME.
-const MEMORY: &str = "/tmp";
+/// Its HOME.
+const HOME: &str = "/tmp";
+/// Memory.
+const MEMORY: [&str; 2] = [HOME, "/run"];
+const DEVICES: &str = "/dev";
+/// Terminals are the guest's: one is the program's standard output.
+const TERMINALS: &str = "/dev/pts";
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Memory for what a run makes in /dev.
+const NEW_DEVICES: &str = "/new-devices";
 /// Between two looks whether all that was ended is gone.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -25,54 +34,49 @@ pub fn data_directory() -> PathBuf {
     below_root(DATA)
 }
 
-/// The filesystem and an empty /tmp in the root; they are taken out with the value.
+/// A run's own: the filesystem at /data, empty memory at /tmp, /run and /dev/shm, a /dev that has the guest's devices, SysV IPC, a host
+/// name, and whatever it mounts. The thread that has this value stands in it, and what it starts. All of it goes with the value.
 #[derive(Debug)]
-pub struct DataMount {
-    places: Vec<String>,
+pub struct RunPlace {
+    _namespaces: OwnNamespaces,
 }
 
-impl DataMount {
-    /// Shows the filesystem that is mounted for measuring.
+impl RunPlace {
+    /// Enters a new one, with the filesystem that is mounted for measuring.
     /// # Errors
-    /// As mount(2); nothing is left mounted.
-    pub fn mount() -> Result<DataMount, GuestError> {
-        let [data, memory] = [DATA, MEMORY].map(|path| below_root(path).to_string_lossy().into_owned());
-        let mut mounted = DataMount { places: Vec::new() };
-        guest_kernel::mount_again(guest_path::VOLUME, &data)?;
-        mounted.places.push(data);
-        guest_kernel::mount_memory(&memory)?;
-        mounted.places.push(memory);
-        Ok(mounted)
+    /// As unshare(2) and mount(2); nothing is left of it.
+    pub fn enter() -> Result<RunPlace, GuestError> {
+        fs::create_dir_all(NEW_DEVICES).map_err(cannot(format!("make {NEW_DEVICES}")))?;
+        let namespaces = OwnNamespaces::enter().map_err(cannot("give a run namespaces of its own"))?;
+        let place = |path: &str| below_root(path).to_string_lossy().into_owned();
+        guest_kernel::mount_again(guest_path::VOLUME, &place(DATA))?;
+        for memory in MEMORY {
+            guest_kernel::mount_memory(&place(memory))?;
+        }
+        guest_kernel::mount_memory(NEW_DEVICES)?;
+        let [upper, work] = ["upper", "work"].map(|name| format!("{NEW_DEVICES}/{name}"));
+        for directory in [&upper, &work] {
+            fs::create_dir(directory).map_err(cannot(format!("make {directory}")))?;
+        }
+        guest_kernel::mount_overlay(DEVICES, &upper, &work, &place(DEVICES))?;
+        guest_kernel::mount_again(TERMINALS, &place(TERMINALS))?;
+        guest_kernel::mount_memory(&place(SHARED_MEMORY))?;
+        Ok(RunPlace { _namespaces: namespaces })
     }
 
-    /// Takes them out, and says whether that went well.
+    /// Leaves it, and says whether nothing uses the filesystem there any more.
     /// # Errors
-    /// As umount(2): something uses them still.
-    pub fn unmount(mut self) -> Result<(), GuestError> {
-        while let Some(place) = self.places.pop() {
-            guest_kernel::unmount_volume(&place)?;
-        }
-        Ok(())
+    /// As umount(2): something uses it still.
+    pub fn leave(self) -> Result<(), GuestError> {
+        guest_kernel::unmount_volume(&data_directory().to_string_lossy())?;
+        Ok(guest_kernel::unmount_volume(guest_path::VOLUME)?)
     }
 }
 
-impl Drop for DataMount {
-    fn drop(&mut self) {
-        for place in self.places.iter().rev() {
-            if let Err(reason) = guest_kernel::unmount_volume(place) {
-                println!("{reason}");
-            }
-        }
-    }
-}
-
-/// Ends whatever runs in the root still: what a command started and left behind would hold its filesystem.
+/// Ends whatever runs in the root still, and waits until it has ended: what a command started and left behind would hold its filesystem.
 pub fn end_all() {
-    let is_in_root = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path().join("root")).is_ok_and(|root| root == Path::new(guest_path::ROOT))
-    };
     loop {
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_in_root);
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_of_run);
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let left: Vec<Pid> = numbers.filter_map(Pid::from_raw).collect();
         if left.is_empty() {
@@ -86,6 +90,24 @@ pub fn end_all() {
     }
 }
 
+/// True of a process in the root or with mounts that a run made for it, or of one that is about to end: its files and mounts go after its root has.
+fn is_of_run(entry: &fs::DirEntry) -> bool {
+    match fs::read_link(entry.path().join("root")) {
+        Ok(root) => root.starts_with(guest_path::ROOT) || has_own_mounts(&entry.path()),
+        Err(_) => {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+        }
+    }
+}
+
+/// True of a program that has other mounts than the run. The kernel's own threads, which have no file, have others, too.
+fn has_own_mounts(process: &Path) -> bool {
+    let mounts = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
+    fs::read_link(process.join("exe")).is_ok() && mounts(process) != mounts(Path::new("/proc/thread-self"))
+}
+
 /// A command of these words, with this environment, in the root; it has no standard input.
 pub fn command(words: &[String], environment: &[(String, String)]) -> Command {
     let mut command = Command::new(&words[0]);
@@ -93,7 +115,7 @@ pub fn command(words: &[String], environment: &[(String, String)]) -> Command {
         .args(&words[1..])
         .env_clear()
         .envs(environment.iter().map(|(name, value)| (name, value)))
-        .env("HOME", MEMORY)
+        .env("HOME", HOME)
         .env("PWD", DATA)
         .stdin(Stdio::null());
     guest_kernel::run_below(&mut command, guest_path::ROOT, DATA);
