@@ -1,6 +1,6 @@
 //! Goal: `joj crash` finds what a program loses at a power cut, says which writes it takes, and finds nothing where nothing is lost.
 //! Method: shell programs whose answer is known: one that promises before it syncs, one that syncs first, one that breaks its file when blocks
-//! change places, and the second one on a device that lies; then what is refused before a machine starts.
+//! change places, and the second one on a device that lies.
 //!
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
@@ -10,10 +10,8 @@ mod schema;
 #[allow(dead_code, reason = "other tests use all of it")]
 mod waldio;
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -47,23 +45,6 @@ const IN_NO_ORDER: &str = "dd if=/dev/zero of=data bs=4096 count=1 2>/dev/null; 
                            sync data mark .; (yes data | head -c 4096) 1<>data; (yes mark | head -c 4096) 1<>mark; sync";
 const IN_ORDER_CHECK: &str = "test -s mark && test -n \"$(tr -d '\\0' < mark)\" && test -z \"$(tr -d '\\0' < data)\" && \
                               { echo 'a mark without its data'; exit 2; }; exit 0";
-
-/// A file below /tmp, where the guest has files of its own.
-struct Hidden(String);
-
-impl Hidden {
-    fn new() -> Hidden {
-        let name = format!("/tmp/joj-crash-hidden-{}", std::process::id());
-        fs::write(&name, "exit 0\n").expect("a file");
-        Hidden(name)
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
 
 fn crash(words: &[&str]) -> Output {
     crash_in(".", words)
@@ -410,95 +391,4 @@ fn who_waits_for_a_recording_is_told_and_ctrl_c_leaves_nothing_in_the_lab() {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     };
     assert_eq!((names(&temporary.path), names(&kept.join("recordings"))), (vec![], vec!["lock".to_owned()]));
-}
-
-#[test]
-fn what_is_named_twice_or_cannot_be_told_or_written_ends_joj_before_anything_starts() {
-    let cases: [(&[&str], &str, i32); 6] = [
-        (&["--check", "true", "--filesystems", "ext4,xfs,ext4", "--", "true"], "names `ext4` twice", 2),
-        (&["--check", "true", "--device", "ram,ram", "--", "true"], "`--device` names `ram` twice", 2),
-        (&["sqlite", "--mode", "wal,WAL"], "`--modes` names `wal` twice", 2),
-        (&["merge", "1.json", "--json", "all.json"], "`joj lab merge PART... --json FILE`", 2),
-        (&["--check", "true", "--json", "/proc/x.json", "--", "true"], "cannot write /proc/x.json", 1),
-        (&["sqlite", "--json", "/proc/x.json"], "cannot write /proc/x.json", 1),
-    ];
-    for (words, expected, exit) in cases {
-        let (code, said) = told(&crash(words));
-        assert!(said.contains(expected) && code == Some(exit), "{words:?}: {code:?}, {said}");
-        assert!(!said.contains("booting"), "{said}");
-    }
-    let number = std::process::id().to_string();
-    let name = OsString::from_vec([b"crash-\xff-", number.as_bytes()].concat());
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::create_dir_all(&directory).expect("a directory");
-    fs::write(directory.join("check.sh"), "exit 0\n").expect("a file");
-    let answers = [["sh check.sh", "true"], ["true", "./check.sh"]]
-        .map(|[check, program]| told(&crash_in(&directory, &["--check", check, "--", program])));
-    fs::remove_dir_all(&directory).expect("removed");
-    for (code, said) in answers {
-        assert!(said.contains("whose path is no UTF-8; copy it") && code == Some(2), "{code:?}, {said}");
-    }
-}
-
-#[test]
-fn what_cannot_be_is_told_before_anything_starts() {
-    let cases: [(&[&str], &str); 10] = [
-        (&["sqlite", "--mode", "memory"], "delete, truncate, persist, wal and waldio"),
-        (&["--check", " ", "--", "true"], "is empty"),
-        (&["--", "true"], "--check"),
-        (&["--check", "true"], "PROGRAM"),
-        (&["--check", "true", "--mount", "ro,logdev=/dev/x", "--", "true"], "--journal-device NAME"),
-        (
-            &["--check", "true", "--filesystems", "xfs,f2fs", "--journal-device", "ram", "--", "true"],
-            "only ext4 and XFS have external journals, not f2fs",
-        ),
-        (&["--check", "true", "--state", "1/2/nothing", "--", "true"], "--recordings"),
-        (
-            &["--check", "true", "--recordings", ".", "--state", "2/2/nothing", "--", "true"],
-            "as `joj crash` named it",
-        ),
-        (
-            &["--check", "true", "--recordings", ".", "--state", "1/2/x", "--", "true"],
-            "as `joj crash` named it",
-        ),
-        (
-            &["--check", "true", "--recordings", "none", "--state", "1/2/nothing", "--", "true"],
-            "has no recording",
-        ),
-    ];
-    let place = Hidden::new();
-    let (hidden, check) = (place.0.as_str(), format!("sh {}", place.0));
-    let quoted = format!("\"{}\" --all", place.0);
-    let of_this_machine: [(&[&str], &str); 3] = [
-        (&["--check", "true", "--", hidden], "PROGRAM names /tmp/"),
-        (&["--check", &check, "--", "true"], "--check names /tmp/"),
-        (&["--check", &quoted, "--", "true"], "--check names /tmp/"),
-    ];
-    for (words, expected) in cases.into_iter().chain(of_this_machine) {
-        let (code, said) = told(&crash(words));
-        assert!(said.contains(expected) && code == Some(2), "{words:?}: {code:?}, {said}");
-    }
-    let scratch = Scratch::new("crash-outputs");
-    let recordings = scratch.file("kept/recordings");
-    fs::create_dir_all(&recordings).expect("a directory");
-    let check = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-check-{}.sh", std::process::id()));
-    fs::write(&check, "exit 0\n").expect("a file");
-    let [check, kept, log] =
-        [check, scratch.file("kept"), recordings.join("00.log")].map(|file| file.display().to_string());
-    let shell = format!("sh {check}");
-    for (words, expected, exit) in [
-        (["--json", &check, "--check", &shell, "--", "true"].as_slice(), "is named twice", 1),
-        (
-            &["--json", &log, "--recordings", &kept, "--check", "true", "--", "true"],
-            "is for recordings alone",
-            2,
-        ),
-    ] {
-        let (code, said) = told(&crash(words));
-        assert!(said.contains(expected) && code == Some(exit), "{words:?}: {code:?}, {said}");
-    }
-    assert_eq!(fs::read_to_string(&check).expect("the check"), "exit 0\n");
-    fs::remove_file(&check).expect("removed");
-    let (code, said) = told(&crash(&["--check", "true", "--device", "nothing-like-it", "--", "true"]));
-    assert!(said.contains("nothing-like-it") && code == Some(1), "{code:?}, {said}");
 }
