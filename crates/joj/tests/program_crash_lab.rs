@@ -55,6 +55,12 @@ fn crash_in(directory: impl AsRef<Path>, words: &[&str]) -> Output {
     command.current_dir(directory).arg("crash").args(words).output().expect("joj")
 }
 
+/// Its exit code, and all that it printed.
+fn all_said(output: &Output) -> (Option<i32>, String) {
+    let (code, said) = told(output);
+    (code, String::from_utf8_lossy(&output.stdout).into_owned() + &said)
+}
+
 /// The result of a shell's script with these options, and joj's exit code; none where there is no emulated machine.
 fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ProgramCrashResult, Option<i32>)> {
     run_in(Path::new("."), scratch, options, script)
@@ -221,7 +227,10 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
     let of_another = [&again[..], &["--state", &right]].concat();
     for (more, script) in [(&[][..], RIGHT), (&["--filesystems", "xfs"], TOO_EARLY)] {
         let (code, said) = told(&crash(&[&of_another, more, &["--", "sh", "-c", script]].concat()));
-        assert!(said.contains("the recording there is of") && code == Some(2), "{code:?}, {said}");
+        assert!(
+            said.contains("the recording there was made with another") && code == Some(2),
+            "{code:?}, {said}"
+        );
     }
     let state = format!("1/{}/{}", way.shortest.at_ns, way.shortest.missing);
     let again = run(&scratch, &[&options[..], &["--state", &state]].concat(), TOO_EARLY);
@@ -346,7 +355,9 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
     let scratch = Scratch::new("crash-sqlite");
     let json = scratch.file("result.json");
     let words = ["sqlite", "--mode", "delete,truncate", "--sync", "full", "--filesystems", "ext4"];
+    let kept = scratch.file("kept");
     let numbers = ["--states", "12", "--commits", "10", "--json", json.to_str().expect("text")];
+    let numbers = [&numbers[..], &["--recordings", kept.to_str().expect("text")]].concat();
     let (code, said) = told(&crash(&[&words[..], &numbers].concat()));
     let text = fs::read(&json).expect(&said);
     schema::holds_of_text("crash-sqlite", &text, &[]);
@@ -356,6 +367,29 @@ fn a_deleted_journal_comes_back_and_a_truncated_one_does_not_in_the_lab() {
     let [deleted, truncated] = &result.cells[..] else { panic!("{said}") };
     assert!(lost(deleted) > 0 && lost(deleted) + sound(deleted) == 12, "{deleted:?}");
     assert_eq!((sound(truncated), code), (12, Some(1)), "{truncated:?}");
+    for (other, expected) in [
+        (&["--mode", "truncate"][..], "another --modes (`delete`, not `truncate`)"),
+        (&["--mode", "delete", "--sync", "normal"], "another --synchronous (`full`, not `normal`)"),
+        (&["--mode", "delete", "--filesystems", "xfs"], "another --filesystems (`ext4`, not `xfs`)"),
+        (&["--mode", "delete", "--device", "ufs3"], "another --device (`galaxy-s5-emmc as described by "),
+        (&["--mode", "delete", "--commits", "11"], "another --commits (`10`, not `11`)"),
+    ] {
+        let rest = [&["sqlite", "--recordings", kept.to_str().expect("text")][..], other].concat();
+        let usual = ["--filesystems", "ext4", "--sync", "full", "--commits", "10"];
+        let usual = usual.chunks(2).filter(|option| !other.contains(&option[0])).flatten().copied();
+        let (code, said) = all_said(&crash(&rest.into_iter().chain(usual).collect::<Vec<_>>()));
+        assert!(said.contains(expected) && said.contains("empty DIR") && code == Some(1), "{code:?}, {said}");
+    }
+    let log = kept.join("recordings/00.log");
+    let mut bytes = fs::read(&log).expect("a log");
+    *bytes.last_mut().expect("bytes") ^= 1;
+    fs::write(&log, bytes).expect("written");
+    let again = ["sqlite", "--mode", "delete", "--filesystems", "ext4", "--commits", "10", "--recordings"];
+    let (code, said) = all_said(&crash(&[&again[..], &[kept.to_str().expect("text")]].concat()));
+    assert!(
+        said.contains("recordings/00.log is not what was recorded") && code == Some(1),
+        "{code:?}, {said}"
+    );
 }
 
 /// While the program runs for ever, and nothing is recorded yet.

@@ -85,6 +85,17 @@ pub fn text_of(row: u64, number: u64) -> String {
     text
 }
 
+/// All steps with `commits` commits, and all that they write, as text: two scripts are the same where this is.
+pub fn transactions(commits: u64) -> String {
+    let mut text = format!("{:?}\n", steps(commits));
+    for number in 1..=commits {
+        for row in rows_of(number) {
+            let _ = writeln!(text, "{row} {}", text_of(row, number));
+        }
+    }
+    text
+}
+
 /// The rows behind the first `commits` transactions: each with the number of its last writer.
 pub fn rows_after(commits: u64) -> BTreeMap<u64, u64> {
     (1..=commits).flat_map(|number| rows_of(number).into_iter().map(move |row| (row, number))).collect()

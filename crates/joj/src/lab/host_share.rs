@@ -90,15 +90,18 @@ impl HostShare {
     /// # Errors
     /// Where it is missing or there is no room.
     pub fn take(&self, name: &str, to: &Path) -> Result<(), ShareError> {
-        let from = self.shared().join(name);
         // Another filesystem: renaming would not do.
-        fs::copy(&from, to).map_err(|error| ShareError::Take {
-            name: name.to_owned(),
-            to: to.to_owned(),
-            error,
-        })?;
-        let _ = fs::remove_file(from);
+        self.copy(name, to)?;
+        let _ = fs::remove_file(self.shared().join(name));
         Ok(())
+    }
+
+    /// Copies a file of the guest's to `to`.
+    /// # Errors
+    /// As [`HostShare::take`].
+    pub fn copy(&self, name: &str, to: &Path) -> Result<(), ShareError> {
+        let copied = fs::copy(self.shared().join(name), to);
+        copied.map(drop).map_err(|error| ShareError::Take { name: name.to_owned(), to: to.to_owned(), error })
     }
 }
 

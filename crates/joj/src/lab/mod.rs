@@ -9,6 +9,7 @@
 //! machine      the emulated machine as jobs and results tell of it
 //! guest_pool   several guests at a time, until every unit of work has a report
 //! snapshot     the memory of a guest that has booted and waits for a job
+//! kept         recordings that are kept in a directory, and what each belongs to
 //! turn         of several jojs one makes what the others then find made
 //! life         one life of a guest, from the snapshot to power off
 //! costs        what a transaction costs, from the trace of a cell
@@ -31,6 +32,7 @@ mod work;
 pub mod machine;
 pub mod guest_pool;
 mod snapshot;
+mod kept;
 mod turn;
 pub mod life;
 pub mod costs;

@@ -5,6 +5,7 @@ use std::io::{self, BufReader};
 use std::path::Path;
 
 use joj_device::crash::History;
+use joj_device::description::DescriptionError;
 use joj_device::log_writes::LogReader;
 use joj_device::request::RequestKind;
 use joj_device::request_log::{LoggedRequest, read_text};
@@ -42,6 +43,17 @@ pub enum RecordedLogError {
     /// A file of it is not the one that was recorded.
     #[error("the recording is damaged, or has a file of another one: {0} is not what was recorded")]
     Changed(String),
+    /// Nothing says of what command it is.
+    #[error(
+        "the recording does not say what it was made with: {0} is missing, which older versions of joj did not write"
+    )]
+    MadeWithout(String),
+    /// It is one of another command.
+    #[error("the recording there was made with {0}")]
+    OtherCommand(String),
+    /// The command has no description of its device.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
     /// What was done has times or places that the log, or the output, does not have.
     #[error("the recording's files do not belong together: it is damaged")]
     Times,

@@ -9,18 +9,25 @@ use joj_analysis::lab::cell::{Cell, CellOrder, FILE_MIB, Feature, Recorder, Stor
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
 };
+use joj_analysis::lab::crash_script::transactions;
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::crash::CrashOptions;
 use crate::command_line::named_twice;
 use crate::lab::commands::error::{CrashUsage, LabError};
+use crate::lab::commands::parts;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::Contents;
 use crate::lab::jobs::crash::{CrashJob, UnitReport};
+use crate::lab::kept::made_with::{MadeWith, text_checksum};
+use crate::lab::kept::recordings::KeptRecordings;
+use crate::lab::life::SessionEnd;
 use crate::lab::machine;
-use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
+use crate::lab::recorded_log::{RECORDING_ENDS, RECORDINGS_DIRECTORY};
 use crate::lab::shipped::devices;
+use crate::lab::shipped::error::ShippedError;
 use crate::lab::work::crash::CrashWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
@@ -91,13 +98,21 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool) -> Result
     }
     signal::install().map_err(LabError::Signals)?;
     let mut machine = machine::told(pool)?;
-    let work =
-        CrashWork { job: job(options, &cells, &pool.contents)?, recordings: options.recordings.as_deref() };
-    let job = &work.job;
+    let job = job(options, &cells, &pool.contents)?;
     let mut looked: Vec<CellStates> = cells.into_iter().map(unlooked).collect();
+    let kept = options.recordings.as_deref().map(|directory| KeptRecordings::of(directory, &RECORDING_ENDS));
+    // Held to the end: recordings are made between states of others.
+    let _turn = match kept.map_or(Ok(None), |kept| kept.turn(0..looked.len())) {
+        Ok(turn) => turn,
+        Err(stop) => return Ok(guest_pool::exit_code(Some(stop))?),
+    };
+    let recordings = kept.map(|kept| take_kept(kept, &job, &pool.contents, &mut looked)).transpose()?;
+    let work = CrashWork { job, recordings };
+    let job = &work.job;
     let expected_s = STATE_SECONDS * job.units_max() as f64 / pool.jobs as f64;
     let mut progress = Progress::new(job.units_max(), expected_s);
-    let ended = pool.work_off(work.batches(), &work, &mut progress, &mut |number, report, share| {
+    let batches = work.batches(|cell| looked[cell].failure.is_none());
+    let mut told = |number, report: Result<UnitReport, UnitError>, share: &HostShare| {
         let unit = job.unit(number);
         if unit.state == 0 {
             if report.is_ok()
@@ -111,7 +126,12 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool) -> Result
             }
         }
         take(&mut looked[unit.cell], unit.state, report);
-    });
+    };
+    let ended = if batches.is_empty() {
+        Ok(std::mem::take(&mut machine.kernel))
+    } else {
+        pool.work_off(batches, &work, &mut progress, &mut told)
+    };
     progress.clear();
     let stop = ended.map(|kernel| machine.kernel = kernel).err();
     if looked.iter().all(|cell| cell.states.is_empty() && cell.failure.is_none()) {
@@ -132,7 +152,16 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool) -> Result
         machine,
         cells: looked,
     };
-    output_file::report(options.json.as_deref(), &result, || crash_table::table(&result))?;
+    give(options, &result, stop)
+}
+
+/// Gives what was found, and the exit code.
+fn give(
+    options: &CrashOptions,
+    result: &CrashResult,
+    stop: Option<SessionEnd>,
+) -> Result<ExitCode, LabError> {
+    output_file::report(options.json.as_deref(), result, || crash_table::table(result))?;
     if stop.is_some() {
         return Ok(guest_pool::exit_code(stop)?);
     }
@@ -151,6 +180,53 @@ fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<Cr
         ignore_flushes: options.plant.is_some(),
         units: Vec::new(),
     })
+}
+
+/// Looks which recordings are there: a cell whose recording is not the one that it would make fails. Gives what each is made with.
+fn take_kept<'a>(
+    kept: KeptRecordings<'a>,
+    job: &CrashJob,
+    contents: &Contents,
+    looked: &mut [CellStates],
+) -> Result<(KeptRecordings<'a>, Vec<MadeWith>), LabError> {
+    let made = job.cells.iter().map(|cell| made_with(cell, job, contents));
+    let made = made.collect::<Result<Vec<MadeWith>, LabError>>()?;
+    let there = (0..looked.len()).filter(|number| kept.is_any(*number));
+    let mut is_one = false;
+    for number in there {
+        match kept.check(number, &made[number]) {
+            Ok(()) => is_one = true,
+            Err(reason) => {
+                looked[number].failure = Some(format!("{reason}; name an empty DIR, to record anew"));
+            }
+        }
+    }
+    if is_one {
+        eprintln!("joj lab: recordings are taken from {}", kept.directory.display());
+    }
+    Ok((kept, made))
+}
+
+/// What the recording of `cell` is made with.
+fn made_with(cell: &Cell, job: &CrashJob, contents: &Contents) -> Result<MadeWith, LabError> {
+    let mut made = MadeWith::default()
+        .with("--filesystems", cell.filesystem.word())
+        .with_device("--device", &cell.device, &job.setting)
+        .map_err(ShippedError::from)?
+        .with("--modes", cell.mode.word())
+        .with("--synchronous", cell.synchronous.word())
+        .with("--commits", cell.transactions)
+        .with("list of transactions", text_checksum([transactions(cell.transactions).as_str()]));
+    for sqlite in &contents.sqlite {
+        made = made.with("SQLite library", parts::lasting_checksum(sqlite)?);
+    }
+    if cell.mode.uses_waldio() {
+        made = made.with("--waldio-option", cell.waldio_options.join(" "));
+        if let Some(library) = &contents.waldio {
+            made = made.with("waldio library", parts::lasting_checksum(library)?);
+        }
+    }
+    Ok(made)
 }
 
 fn unlooked(cell: Cell) -> CellStates {

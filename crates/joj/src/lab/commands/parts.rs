@@ -1,7 +1,7 @@
 //! What guests are made of: kernel, programs and libraries, as the options name them.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 use fnv::FnvHasher;
@@ -17,6 +17,7 @@ use crate::lab::image::error::ImageError;
 use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
 use crate::lab::job::Setting;
+use crate::lab::kept::made_with::text_checksum;
 use crate::machine::qemu::process;
 
 /// What has to be there; the rest is taken along where it is.
@@ -84,11 +85,8 @@ pub fn contents(machine: &MachineOptions, needed: Needed) -> Result<Contents, La
 /// # Errors
 /// Which file cannot be read.
 pub fn made_from(contents: &Contents, setting: &Setting) -> Result<BTreeMap<String, String>, LabError> {
-    let device = |(name, text): (&String, &String)| {
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        (format!("device {name}"), format!("{:016x}", hasher.finish()))
-    };
+    let device =
+        |(name, text): (&String, &String)| (format!("device {name}"), text_checksum([text.as_str()]));
     let mut made_from: BTreeMap<String, String> = setting.devices.iter().map(device).collect();
     made_from.insert("joj".to_owned(), checksum([&contents.joj])?);
     for library in contents.sqlite.iter().chain(&contents.waldio) {
@@ -102,24 +100,20 @@ pub fn made_from(contents: &Contents, setting: &Setting) -> Result<BTreeMap<Stri
 /// # Errors
 /// Which one cannot be read.
 pub fn checksum<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<String, LabError> {
-    checksum_by(DefaultHasher::new(), files)
-}
-
-/// The same for who has any build of joj: FNV-1a of 64 bits.
-/// # Errors
-/// As [`checksum`].
-pub fn lasting_checksum<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<String, LabError> {
-    checksum_by(FnvHasher::default(), files)
-}
-
-fn checksum_by<P: AsRef<Path>>(
-    mut hasher: impl Hasher,
-    files: impl IntoIterator<Item = P>,
-) -> Result<String, LabError> {
+    let mut hasher = DefaultHasher::new();
     for file in files {
         let file = file.as_ref();
         add_file(file, &mut hasher).map_err(|error| LabError::Unreadable { file: file.to_owned(), error })?;
     }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// A checksum of all bytes of a file for who has any build of joj: FNV-1a of 64 bits.
+/// # Errors
+/// It cannot be read.
+pub fn lasting_checksum(file: &Path) -> Result<String, LabError> {
+    let mut hasher = FnvHasher::default();
+    add_file(file, &mut hasher).map_err(|error| LabError::Unreadable { file: file.to_owned(), error })?;
     Ok(format!("{:016x}", hasher.finish()))
 }
 

@@ -89,23 +89,9 @@ pub enum ProgramReport {
 }
 
 /// Ends of the names of a recording's files; the last one is written last, and says that it is whole. `output`: all that the program
-/// printed; `trace`: what each request was for (the export `runs` of `joj trace`), empty where it is not known; `run`: [`KeptRun`].
+/// printed; `trace`: what each request was for (the export `runs` of `joj trace`), empty where it is not known; `run`: how it
+/// ran ([`ProgramRun`]).
 pub const PROGRAM_RECORDING_ENDS: [&str; 6] = ["log", "requests", "output", "trace", "run", "json"];
-
-/// A recording's own description.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptRun {
-    /// Where it ran.
-    pub volume: LabVolume,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// What a shell ran in front of it.
-    pub before: Option<String>,
-    /// How long it might take.
-    pub seconds: GuestSeconds,
-    /// How it ran.
-    pub run: ProgramRun,
-}
 
 /// What a program did, by the clock that the log has. Beside it is a file with all that it printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,24 +105,6 @@ pub struct ProgramWritten {
     /// Where the journal is on a device of its own: from this byte of the log on it is that one's.
     #[serde(default)]
     pub journal_bytes: Option<u64>,
-}
-
-impl KeptRun {
-    /// What it is of, where `job` would record something else on volume `number`.
-    pub fn other_than(&self, job: &ProgramCrashJob, number: usize) -> Option<String> {
-        let KeptRun { volume, command, before, seconds, run: _ } = self;
-        let is_same = *volume == job.volumes[number]
-            && *command == job.command
-            && *before == job.before
-            && *seconds == job.seconds;
-        (!is_same).then(|| {
-            let name = format!("{} on {}", command.join(" "), volume.name());
-            format!(
-                "the recording there is of `{name}`, or was made with another --mount, --journal-device, --before, \
-                 --program-seconds or --settle-seconds"
-            )
-        })
-    }
 }
 
 impl Written for ProgramWritten {

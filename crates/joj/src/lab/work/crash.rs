@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use crate::lab::error::ShareError;
+use crate::lab::error::{ShareError, UnitError};
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
 use crate::lab::jobs::crash::{CRASH_JOB_FILE, CrashJob, UnitReport};
+use crate::lab::kept::made_with::MadeWith;
+use crate::lab::kept::recordings::KeptRecordings;
 use crate::lab::recorded_log::{RECORDING_ENDS, is_recorded, recording_file};
 
 /// What guests need to know, and what they do not.
@@ -13,8 +15,8 @@ use crate::lab::recorded_log::{RECORDING_ENDS, is_recorded, recording_file};
 pub struct CrashWork<'a> {
     /// The job, for all cells.
     pub job: CrashJob,
-    /// Where recordings are kept, and taken from if they are there.
-    pub recordings: Option<&'a Path>,
+    /// Where recordings are kept, and taken from if they are there; and what that of each cell is made with.
+    pub recordings: Option<(KeptRecordings<'a>, Vec<MadeWith>)>,
 }
 
 impl Work for CrashWork<'_> {
@@ -30,10 +32,10 @@ impl Work for CrashWork<'_> {
     }
 
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {
-        if let (Some(kept), Some(first)) = (self.recordings, units.first()) {
+        if let (Some((kept, _)), Some(first)) = (&self.recordings, units.first()) {
             let cell = self.job.unit(*first).cell;
-            if is_recorded(kept, cell) {
-                exchange(cell, &RECORDING_ENDS, kept, &share.shared())?;
+            if is_recorded(kept.directory, cell) {
+                exchange(cell, &RECORDING_ENDS, kept.directory, &share.shared())?;
             }
         }
         share.put(CRASH_JOB_FILE, &CrashJob { units: units.to_vec(), ..self.job.clone() })
@@ -48,17 +50,18 @@ impl Work for CrashWork<'_> {
 }
 
 impl CrashWork<'_> {
-    /// A guest for each cell. A state that ends the guest costs a start; the recording is in the share then.
-    pub fn batches(&self) -> Vec<Vec<usize>> {
-        (0..self.job.cells.len()).map(|cell| self.job.units_of(cell).collect()).collect()
+    /// A guest for each cell that is `wanted`. A state that ends the guest costs a start; the recording is in the share, or kept, then.
+    pub fn batches(&self, wanted: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
+        let cells = (0..self.job.cells.len()).filter(|cell| wanted(*cell));
+        cells.map(|cell| self.job.units_of(cell).collect()).collect()
     }
 
     /// Keeps the recording of `cell`, where recordings are to be kept and it did not come from there.
     /// # Errors
     /// Where there is no room; what was copied counts as none.
-    pub fn keep(&self, cell: usize, share: &HostShare) -> Result<(), ShareError> {
-        match self.recordings {
-            Some(kept) if !is_recorded(kept, cell) => exchange(cell, &RECORDING_ENDS, &share.shared(), kept),
+    pub fn keep(&self, cell: usize, share: &HostShare) -> Result<(), UnitError> {
+        match &self.recordings {
+            Some((kept, made)) if !kept.is_any(cell) => kept.keep(cell, share, &made[cell]),
             _ => Ok(()),
         }
     }

@@ -2,32 +2,24 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use joj_analysis::bench::key::Word;
+use joj_analysis::lab::program_crash::ProgramRun;
 use joj_device::crash::{CrashStates, Cut, Missing};
+use joj_device::description::DescriptionError;
 
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::parts::lasting_checksum;
-use crate::lab::error::{SessionError, ShareError, UnitError};
+use crate::lab::error::UnitError;
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
 use crate::lab::job::LabVolume;
-use crate::lab::jobs::program_crash::{
-    CutState, KeptRun, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramWritten,
-};
-use crate::lab::life::SessionEnd;
-use crate::lab::recorded_log::{
-    RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, is_recorded, recording_file,
-};
-use crate::lab::turn::turn;
-
-/// End of the name of a file beside a recording's: their checksums.
-const SUMS: &str = "sums";
-/// Held by who records there.
-const LOCK: &str = "lock";
+use crate::lab::jobs::program_crash::{CutState, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramWritten};
+use crate::lab::kept::made_with::MadeWith;
+use crate::lab::kept::recordings::KeptRecordings;
+use crate::lab::recorded_log::{RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, recording_file};
 
 /// Where recordings are.
 pub struct Recordings {
@@ -76,63 +68,32 @@ fn keep_newest(directory: &Path) {
     }
 }
 
-/// Waits for the joj that records there now: shards of one run take the recordings of the first.
-/// # Errors
-/// A signal, or the directory cannot be locked.
-pub fn recording_turn(recordings: &Path) -> Result<File, SessionEnd> {
-    let path = recordings.join(RECORDINGS_DIRECTORY).join(LOCK);
-    let cannot = |error| SessionError::Turn { path: path.clone(), error };
-    turn(&path, cannot, || {
-        eprintln!("joj crash: waiting for another joj, which records into {}", recordings.display());
-    })
+/// The recordings in `directory`, as programs have them.
+pub fn kept_in(directory: &Path) -> KeptRecordings<'_> {
+    KeptRecordings::of(directory, &PROGRAM_RECORDING_ENDS)
 }
 
-/// Takes a recording out of a guest's share. What says that it is whole comes last.
+/// What the recording of volume `number` is made with.
 /// # Errors
-/// A file is missing, or there is no room.
-pub fn keep(volume: usize, share: &HostShare, recordings: &Path) -> Result<(), UnitError> {
-    let told = |reason: &dyn std::error::Error| UnitError::Reported(reason.to_string());
-    let sums = sums(&share.shared(), volume).map_err(|reason| told(&reason))?;
-    let file = recordings.join(recording_file(volume, SUMS));
-    fs::write(&file, sums).map_err(|error| told(&ShareError::Write { file, error }))?;
-    for end in PROGRAM_RECORDING_ENDS {
-        let name = recording_file(volume, end);
-        share.take(&name, &recordings.join(&name)).map_err(|reason| told(&reason))?;
+/// The job does not have one of its devices.
+pub fn made_with(job: &ProgramCrashJob, number: usize) -> Result<MadeWith, DescriptionError> {
+    let ProgramCrashJob { setting, command, before, seconds, .. } = job;
+    let volume = &job.volumes[number];
+    let mut made = MadeWith::default()
+        .with("PROGRAM", format!("{command:?}"))
+        .with("--filesystems", volume.filesystem.word())
+        .with_device("--device", &volume.device, setting)?
+        .with("--program-seconds", seconds.program)
+        .with("--settle-seconds", seconds.settle);
+    if let Some(journal) = &volume.journal_device {
+        made = made.with_device("--journal-device", journal, setting)?;
     }
-    Ok(())
-}
-
-/// A line for each file of recording `number` in `directory`: the end of its name, and a checksum.
-/// # Errors
-/// Which one cannot be read.
-fn sums(directory: &Path, number: usize) -> Result<String, LabError> {
-    let mut text = String::new();
-    for end in PROGRAM_RECORDING_ENDS {
-        text += &format!("{end} {}\n", lasting_checksum([directory.join(recording_file(number, end))])?);
-    }
-    Ok(text)
-}
-
-/// Whether recording `number` has the files that were recorded at once, as they were.
-/// # Errors
-/// Which one is missing, cannot be read, or is another one.
-fn check_sums(directory: &Path, number: usize) -> Result<(), RecordedLogError> {
-    for end in PROGRAM_RECORDING_ENDS.iter().chain([&SUMS]) {
-        let name = recording_file(number, end);
-        if !directory.join(&name).exists() {
-            return Err(RecordedLogError::Missing(name));
+    for (option, value) in [("--mount", &volume.mount_options), ("--before", before)] {
+        if let Some(value) = value {
+            made = made.with(option, value);
         }
     }
-    let recorded = fs::read(directory.join(recording_file(number, SUMS)))?;
-    let recorded = String::from_utf8_lossy(&recorded);
-    let found = sums(directory, number).map_err(|reason| io::Error::other(reason.to_string()))?;
-    let mut lines = recorded.lines();
-    for (found, end) in found.lines().zip(PROGRAM_RECORDING_ENDS) {
-        if lines.next() != Some(found) {
-            return Err(RecordedLogError::Changed(recording_file(number, end)));
-        }
-    }
-    Ok(())
+    Ok(made)
 }
 
 /// Recordings of a directory, each read once: a large one takes seconds.
@@ -188,12 +149,25 @@ fn load(
     Ok(recording)
 }
 
-/// How the program of recording `number` ran.
+/// How the program of recording `number` ran, which is to be the one that `job` makes.
 /// # Errors
-/// A file of the recording is missing, or is not the one that was recorded with the others.
-pub fn told(directory: &Path, number: usize) -> Result<KeptRun, RecordedLogError> {
-    check_sums(directory, number)?;
+/// The recording is not whole, or is of another command.
+pub fn told(directory: &Path, number: usize, job: &ProgramCrashJob) -> Result<ProgramRun, RecordedLogError> {
+    kept_in(directory).check(number, &made_with(job, number)?)?;
     Ok(serde_json::from_slice(&fs::read(directory.join(recording_file(number, "run")))?)?)
+}
+
+/// Takes the recording of volume `number` out of a guest's share.
+/// # Errors
+/// A file is missing, or there is no room.
+pub fn keep(
+    job: &ProgramCrashJob,
+    recordings: &Path,
+    number: usize,
+    share: &HostShare,
+) -> Result<(), UnitError> {
+    let made = made_with(job, number).map_err(|reason| UnitError::Reported(reason.to_string()))?;
+    kept_in(recordings).keep(number, share, &made)
 }
 
 /// The state that `--state` names: the number of its filesystem, the moment, what is missing.
@@ -222,12 +196,12 @@ pub fn not_recorded(
     job: &ProgramCrashJob,
 ) -> Result<Option<String>, RecordedLogError> {
     let directory = recordings.directory;
-    if !is_recorded(directory, state.volume) {
+    if !kept_in(directory).is_any(state.volume) {
         return Ok(Some(format!("{} has no recording of it", directory.display())));
     }
-    let other = told(directory, state.volume)?.other_than(job, state.volume);
-    if other.is_some() {
-        return Ok(other);
+    match told(directory, state.volume, job) {
+        Err(other @ RecordedLogError::OtherCommand(_)) => return Ok(Some(other.to_string())),
+        told => drop(told?),
     }
     let recording = recordings.of(state.volume)?;
     let ProgramWritten { begin_ns, settled_ns, .. } = recording.written;
@@ -241,48 +215,65 @@ pub fn not_recorded(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use joj_analysis::filesystem::Filesystem;
 
-    /// The base directory, and in it the recordings `one` and `other`, each of the same command.
-    fn recordings() -> PathBuf {
-        let base = std::env::temp_dir().join(format!("joj-sums-{}", std::process::id()));
-        for name in ["one", "other"] {
-            let directory = base.join(name);
-            fs::create_dir_all(directory.join(RECORDINGS_DIRECTORY)).unwrap();
-            for end in PROGRAM_RECORDING_ENDS {
-                fs::write(directory.join(recording_file(0, end)), format!("{end} of {name}\n")).unwrap();
-            }
-            let sums = sums(&directory, 0).unwrap();
-            fs::write(directory.join(recording_file(0, SUMS)), sums).unwrap();
+    use super::*;
+    use crate::lab::job::{Setting, volumes};
+    use crate::lab::jobs::program_crash::GuestSeconds;
+
+    fn job() -> ProgramCrashJob {
+        let texts =
+            ["galaxy-s5-emmc", "ufs3"].map(|name| joj_device::shipped::text(name).unwrap().to_owned());
+        let devices = ["dev.toml", "journal.toml"].map(str::to_owned).into_iter().zip(texts).collect();
+        ProgramCrashJob {
+            setting: Setting { sqlite: String::new(), devices, device_bytes: 1 },
+            volumes: volumes(&["dev.toml".to_owned()], &[Filesystem::Ext4]),
+            command: vec!["a".to_owned(), "b c".to_owned()],
+            before: None,
+            check: "true".to_owned(),
+            host_words: Vec::new(),
+            environment: Vec::new(),
+            seconds: GuestSeconds { program: 60, settle: 40 },
+            ignore_flushes: false,
+            units: BTreeMap::new(),
         }
-        base
     }
 
+    type Change = fn(&mut ProgramCrashJob);
+
     #[test]
-    fn a_file_that_was_changed_or_is_another_recording_s_is_named() {
-        let base = recordings();
-        let file = |name: &str, end: &str| base.join(name).join(recording_file(0, end));
-        let told = || check_sums(&base.join("one"), 0).map_err(|reason| reason.to_string());
-        assert_eq!(told(), Ok(()));
-        for end in PROGRAM_RECORDING_ENDS.iter().chain([&SUMS]) {
-            let whole = fs::read(file("one", end)).unwrap();
-            let mut flipped = whole.clone();
-            flipped[3] ^= 1;
-            let (shorter, others) = (&whole[..whole.len() - 1], fs::read(file("other", end)).unwrap());
-            for bytes in [&flipped[..], shorter, &others] {
-                fs::write(file("one", end), bytes).unwrap();
-                let said = told();
-                // A changed list of checksums names the first file that has another one.
-                let named = if *end == SUMS { "recordings/00." } else { &recording_file(0, end) };
-                let is_named = said.as_ref().is_err_and(|said| said.contains(named));
-                assert!(is_named || shorter == bytes && *end == SUMS, "{end}: {said:?}");
-            }
-            fs::remove_file(file("one", end)).unwrap();
-            let missing = told().unwrap_err();
-            assert!(missing.contains(&format!("{} is missing", recording_file(0, end))), "{missing}");
-            fs::write(file("one", end), whole).unwrap();
+    fn a_recording_belongs_to_all_that_the_program_ran_with_and_to_no_check() {
+        let changed = |change: Change| {
+            let mut other = job();
+            change(&mut other);
+            made_with(&job(), 0).unwrap().other_than(&made_with(&other, 0).unwrap()).unwrap_or_default()
+        };
+        let cases: [(Change, &str); 8] = [
+            (|job| job.command = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()], "PROGRAM"),
+            (|job| job.volumes[0].filesystem = Filesystem::Xfs, "--filesystems"),
+            (|job| job.volumes[0].mount_options = Some("nodelalloc".to_owned()), "--mount"),
+            (|job| job.volumes[0].journal_device = Some("journal.toml".to_owned()), "--journal-device"),
+            (|job| job.before = Some("true".to_owned()), "--before"),
+            (|job| job.seconds.program = 61, "--program-seconds"),
+            (|job| job.seconds.settle = 7, "--settle-seconds"),
+            // The file has the same name, and another description.
+            (
+                |job| {
+                    let other = job.setting.devices["journal.toml"].clone();
+                    job.setting.devices.insert("dev.toml".to_owned(), other);
+                },
+                "--device",
+            ),
+        ];
+        for (change, option) in cases {
+            let said = changed(change);
+            assert!(said.starts_with(&format!("another {option} (")) && !said.contains("), "), "{said}");
         }
-        assert_eq!(told(), Ok(()));
-        fs::remove_dir_all(&base).unwrap();
+        let same = |job: &mut ProgramCrashJob| {
+            job.check = "false".to_owned();
+            job.ignore_flushes = true;
+            job.setting.devices.remove("journal.toml");
+        };
+        assert_eq!(changed(same), "");
     }
 }

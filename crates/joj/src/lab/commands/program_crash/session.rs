@@ -18,13 +18,15 @@ use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
 use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, recording_turn, told};
+use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, kept_in, told};
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, OpenPool, Work};
 use crate::lab::job::{LabVolume, Setting};
-use crate::lab::jobs::program_crash::{CutState, ProgramReport, ProgramUnit, ProgramWritten};
+use crate::lab::jobs::program_crash::{
+    CutState, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
+};
 use crate::lab::life::SessionEnd;
-use crate::lab::recorded_log::{RecordedLog, RecordedLogError, is_recorded, recording_file};
+use crate::lab::recorded_log::{RecordedLog, RecordedLogError, recording_file};
 use crate::lab::work::program_crash::ProgramCrashWork;
 use crate::lab::written_for::{LoggedDisk, WrittenFor};
 use crate::machine::proc::signal::is_stopped;
@@ -128,16 +130,12 @@ impl<'a> CutSession<'a> {
 
     fn record(&mut self, pool: &OpenPool<'_>, kernel: &mut String) -> Result<(), SessionEnd> {
         let recordings = self.work.recordings;
-        let is_there = |volume: &usize| is_recorded(recordings, *volume);
+        let kept = kept_in(recordings);
         let volumes = 0..self.work.job.volumes.len();
         // Until it is known what the recordings are: who fails takes them back.
-        let turn = volumes
-            .clone()
-            .any(|volume| !is_there(&volume))
-            .then(|| recording_turn(recordings))
-            .transpose()?;
-        let (missing, kept): (Vec<usize>, Vec<usize>) = volumes.partition(|volume| !is_there(volume));
-        if !kept.is_empty() {
+        let turn = kept.turn(volumes.clone())?;
+        let (there, missing): (Vec<usize>, Vec<usize>) = volumes.partition(|volume| kept.is_any(*volume));
+        if !there.is_empty() {
             eprintln!(
                 "joj crash: recordings are taken from {}: the program runs again there only to see what the check says where \
                  nothing is cut",
@@ -146,15 +144,12 @@ impl<'a> CutSession<'a> {
         }
         // Who records nothing keeps nobody waiting.
         let _turn = turn.filter(|_| !missing.is_empty());
-        let advise = |reason: &dyn fmt::Display| format!("{reason}; name an empty DIR");
-        let told = |number| told(recordings, number).map_err(|reason| advise(&reason));
+        let advise = |reason: &dyn fmt::Display| format!("{reason}; name an empty DIR, to record anew");
+        let told =
+            |job: &ProgramCrashJob, number| told(recordings, number, job).map_err(|reason| advise(&reason));
         let (mut uncut, mut runs) = (BTreeMap::new(), BTreeMap::new());
-        for number in kept {
-            let kept = told(number).and_then(|kept| {
-                let other = kept.other_than(&self.work.job, number);
-                other.map_or(Ok(kept.run), |other| Err(advise(&other)))
-            });
-            match kept {
+        for number in there {
+            match told(&self.work.job, number) {
                 Ok(run) => {
                     uncut.insert(number, None);
                     runs.insert(number, run);
@@ -165,8 +160,8 @@ impl<'a> CutSession<'a> {
         *kernel = self.run_programs(pool, &missing, &mut uncut)?.unwrap_or_else(|| std::mem::take(kernel));
         for number in missing {
             if self.found[number].failure.is_none() {
-                match told(number) {
-                    Ok(recorded) => drop(runs.insert(number, recorded.run)),
+                match told(&self.work.job, number) {
+                    Ok(run) => drop(runs.insert(number, run)),
                     Err(reason) => self.found[number].failure = Some(reason),
                 }
             }
@@ -180,7 +175,7 @@ impl<'a> CutSession<'a> {
             volume.failure = why_not_cut(again.as_ref().unwrap_or(&run));
             if volume.failure.is_some() && again.is_none() {
                 // Another check may take these files, and a program that was mended leaves others.
-                let _ = fs::remove_file(recordings.join(recording_file(number, "json")));
+                kept.remove(number);
             }
             let uncut = again.map_or_else(|| run.uncut.clone(), |again| again.uncut);
             volume.run = Some(ProgramRun { uncut, ..run });
@@ -214,7 +209,7 @@ impl<'a> CutSession<'a> {
                     Ok(())
                 }
                 (Ok(ProgramReport::Ran(_)), None) => {
-                    keep(volume, share, work.recordings).map_err(|reason| reason.to_string())
+                    keep(&work.job, work.recordings, volume, share).map_err(|reason| reason.to_string())
                 }
                 (Ok(ProgramReport::Ambiguous(what)), _) => Err(what),
                 (Ok(_), _) => Err(OTHER_REPORT.to_owned()),

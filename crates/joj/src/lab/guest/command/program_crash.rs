@@ -29,7 +29,7 @@ use crate::lab::guest::recording::Recorder;
 use crate::lab::guest::stand::{JOURNAL_BYTES, Stand, align};
 use crate::lab::guest::volume::Volume;
 use crate::lab::jobs::program_crash::{
-    CutState, KeptRun, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
+    CutState, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
 };
 use crate::lab::recorded_log::{RecordedLog, recording_file};
 use crate::machine::proc::clock::{pause, shared_ns};
@@ -141,16 +141,9 @@ impl<'job> ProgramCrashes<'job> {
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
         };
-        let told = KeptRun {
-            volume: wanted.clone(),
-            command: job.command.clone(),
-            before: job.before.clone(),
-            seconds: job.seconds,
-            run: run.clone(),
-        };
         put("output", &printed.output)?;
         put("trace", &trace)?;
-        put("run", &serde_json::to_vec(&told)?)?;
+        put("run", &serde_json::to_vec(&run)?)?;
         let journal_bytes = wanted.journal_device.as_ref().map(|_| job.setting.device_bytes);
         let written = ProgramWritten { begin_ns, settled_ns, lines: printed.lines, journal_bytes };
         log.save(self.share, index, &written)?;
