@@ -118,6 +118,7 @@ fn crash_part(number: u32, count: u32) -> ProgramCrashPart {
         missing_writes: u64::from(number),
         promised: 1,
         checked: Checked { finding: Finding::Lost, said: format!("line {number} is gone") },
+        again: None,
     };
     let broken = BrokenStates {
         states: 1,

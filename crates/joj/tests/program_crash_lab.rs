@@ -240,6 +240,8 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
     let (result, code) = run(&scratch, &flaky, TOO_EARLY).expect("the machine was there");
     let [way] = &only(&result).broken[..] else { panic!("{:?}", only(&result).broken) };
     assert_eq!((way.again.as_ref().map(|checked| checked.finding), code), (Some(Finding::Kept), Some(1)));
+    let counts = [only(&result).count(Finding::Lost), only(&result).not_sure()];
+    assert_eq!(counts, [0, way.states], "what is not sure is told as sure");
 }
 
 #[test]

@@ -154,6 +154,9 @@ pub struct ProgramState {
     pub promised: usize,
     /// What the check found.
     pub checked: Checked,
+    /// What it found when it looked at the same bytes again, where that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Checked>,
 }
 
 /// States that broke in the same way.
@@ -169,7 +172,7 @@ pub struct BrokenStates {
     pub last_line: Option<String>,
     /// What the missing writes were.
     pub left_out: Vec<LeftOut>,
-    /// What the check found when it looked at the shortest state again, where that is something else.
+    /// What the check found when it looked at one of them again, where that is something else: none of them is sure then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Checked>,
 }
@@ -212,9 +215,20 @@ pub struct ProgramVolume {
 }
 
 impl ProgramVolume {
-    /// How many states have this finding.
+    /// How many states have this finding, those left out that are not sure.
     pub fn count(&self, finding: Finding) -> usize {
-        self.states.iter().filter(|state| state.checked.finding == finding).count()
+        let all = self.states.iter().filter(|state| state.checked.finding == finding).count();
+        all - self.unsure(|way| way.shortest.checked.finding == finding)
+    }
+
+    /// How many states broke in a way that the check does not always find.
+    pub fn not_sure(&self) -> usize {
+        self.unsure(|_| true)
+    }
+
+    fn unsure(&self, wanted: impl Fn(&BrokenStates) -> bool) -> usize {
+        let ways = self.broken.iter().filter(|way| way.again.is_some() && wanted(way));
+        ways.map(|way| way.states).sum()
     }
 
     /// True where states were looked at, and none broke a promise.
@@ -271,6 +285,12 @@ impl ProgramCrashResult {
     }
 }
 
+/// What the check found of one of the states of a way to break, which have these numbers, when it looked again, where that is something
+/// else.
+pub fn found_again(states: &[ProgramState], way: &[usize]) -> Option<Checked> {
+    way.iter().find_map(|number| states[*number].again.clone())
+}
+
 /// The states that broke, those that broke in the same way together, and of each the number of the one with the fewest missing writes and
 /// the earliest cut first. The most frequent way comes first.
 pub fn broken(states: &[ProgramState]) -> Vec<Vec<usize>> {
@@ -303,6 +323,7 @@ mod tests {
             missing_writes,
             promised: 0,
             checked: Checked { finding, said: said.to_owned() },
+            again: None,
         }
     }
 
@@ -331,6 +352,40 @@ mod tests {
             );
         }
         assert!(!of(Finding::CheckFailed, None).is_sure() && !of(Finding::Ended, None).is_sure());
+    }
+
+    /// Of two ways, one was found to be another one at a second look: none of its states counts as lost.
+    #[test]
+    fn states_of_a_way_that_is_not_sure_are_in_no_other_count() {
+        let lost = |at_ns, said| state(at_ns, 1, Finding::Lost, said);
+        let kept = Checked { finding: Finding::Kept, said: String::new() };
+        let unsure = ProgramState { again: Some(kept), ..lost(3, "g gone") };
+        let states = vec![lost(1, "f gone"), lost(2, "g gone"), unsure, state(4, 0, Finding::Kept, "")];
+        let way = |numbers: &Vec<usize>| BrokenStates {
+            states: numbers.len(),
+            shortest: states[numbers[0]].clone(),
+            since_start_ns: 1,
+            last_line: None,
+            left_out: Vec::new(),
+            again: found_again(&states, numbers),
+        };
+        let broken: Vec<BrokenStates> = broken(&states).iter().map(way).collect();
+        let volume = ProgramVolume {
+            filesystem: Filesystem::Ext4,
+            device: "ram".to_owned(),
+            journal_device: None,
+            mount_options: None,
+            failure: None,
+            run: None,
+            entries: 1,
+            is_systematic: true,
+            same: 0,
+            states,
+            broken,
+        };
+        let counts = [Finding::Kept, Finding::Lost].map(|finding| volume.count(finding));
+        assert_eq!((counts, volume.not_sure()), ([1, 1], 2));
+        assert_eq!(volume.broken.iter().map(BrokenStates::is_sure).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::Word;
 use crate::lab::program_crash::{
-    BrokenStates, Checked, Finding, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION, ProgramCrashResult,
-    ProgramRun, ProgramState, ProgramVolume, broken,
+    BrokenStates, Checked, Finding, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION,
+    ProgramCrashResult, ProgramRun, ProgramState, ProgramVolume, broken, found_again,
 };
 use crate::lab::shards::shard::Shard;
 use crate::lab::shards::whole::{Part, differs, machine_differs, made_from_differs};
@@ -104,7 +104,13 @@ fn ways(of_shards: &[&ProgramVolume], states: &[ProgramState]) -> Vec<BrokenStat
         let (shard, own) = (way[0] % shards, way[0] / shards);
         let place = of_each[shard].iter().position(|way| way[0] == own);
         let place = place.expect("the shortest state of all is the shortest of its shard");
-        BrokenStates { states: way.len(), ..of_shards[shard].broken[place].clone() }
+        let told = of_shards[shard].broken[place].clone();
+        let group = told.shortest.checked.group();
+        let of_others = of_shards.iter().flat_map(|volume| &volume.broken);
+        let mut same = of_others.filter(|told| told.shortest.checked.group() == group);
+        let again =
+            found_again(states, &way).or(told.again).or_else(|| same.find_map(|told| told.again.clone()));
+        BrokenStates { states: way.len(), again, ..told }
     };
     broken(states).into_iter().map(told).collect()
 }
@@ -208,6 +214,7 @@ mod tests {
             number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (number >> 8) % count
         };
+        let kept = Checked { finding: Finding::Kept, said: String::new() };
         let mut states: Vec<ProgramState> = (0..count)
             .map(|at| {
                 let finding = [Finding::Kept, Finding::Lost, Finding::Corrupt][below(3) as usize];
@@ -218,6 +225,7 @@ mod tests {
                     missing_writes: u64::from(below(3)),
                     promised: at as usize,
                     checked: Checked { finding, said },
+                    again: (finding != Finding::Kept && below(20) == 0).then(|| kept.clone()),
                 }
             })
             .collect();
@@ -225,7 +233,7 @@ mod tests {
         states
     }
 
-    fn told(states: usize, shortest: &ProgramState) -> BrokenStates {
+    fn told(states: usize, shortest: &ProgramState, again: Option<Checked>) -> BrokenStates {
         let missing = format!("of {}", shortest.missing);
         BrokenStates {
             states,
@@ -233,12 +241,13 @@ mod tests {
             since_start_ns: shortest.at_ns - 100,
             last_line: Some(format!("line {}", shortest.promised)),
             left_out: Vec::new(),
-            again: None,
+            again,
         }
     }
 
     fn volume(filesystem: Filesystem, states: Vec<ProgramState>) -> ProgramVolume {
-        let broken = broken(&states).into_iter().map(|way| told(way.len(), &states[way[0]])).collect();
+        let told = |way: Vec<usize>| told(way.len(), &states[way[0]], found_again(&states, &way));
+        let broken = broken(&states).into_iter().map(told).collect();
         ProgramVolume {
             filesystem,
             device: "ram".to_owned(),

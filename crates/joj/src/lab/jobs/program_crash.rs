@@ -79,8 +79,9 @@ pub struct CutState {
 pub enum ProgramReport {
     /// The program ran; where it was to be recorded, the recording is there.
     Ran(ProgramRun),
-    /// What the check found, and the end of what it printed.
-    Looked(Checked, String),
+    /// What the check found, the end of what it printed, and what it found when it looked at the same bytes again, where that is something
+    /// else. What is kept is looked at once.
+    Looked(Checked, String, Option<Checked>),
     /// A word of the command line has two meanings: which, and what to write instead.
     Ambiguous(String),
     /// The writes that have to be missing, and how many states were looked at to know it; and what the check found there later, where that

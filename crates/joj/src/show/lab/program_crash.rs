@@ -67,12 +67,13 @@ pub fn name(volume: &ProgramVolume) -> String {
 }
 
 fn table(result: &ProgramCrashResult) -> String {
-    let head = ["filesystem", "printed", "requests", "states", "kept", "lost", "corrupt", "other"];
+    let head =
+        ["filesystem", "printed", "requests", "states", "kept", "lost", "corrupt", "other", "not sure"];
     let mut rows = vec![head.map(ToOwned::to_owned).to_vec()];
     for volume in result.volumes.iter().filter(|volume| !volume.states.is_empty()) {
         let [kept, lost, corrupt] =
             [Finding::Kept, Finding::Lost, Finding::Corrupt].map(|finding| volume.count(finding));
-        let all = volume.states.len();
+        let (all, not_sure) = (volume.states.len(), volume.not_sure());
         let numbers = [
             volume.run.as_ref().map_or(0, |run| run.lines),
             volume.entries,
@@ -80,7 +81,8 @@ fn table(result: &ProgramCrashResult) -> String {
             kept,
             lost,
             corrupt,
-            all - kept - lost - corrupt,
+            all - kept - lost - corrupt - not_sure,
+            not_sure,
         ];
         let cells = numbers.iter().map(ToString::to_string);
         rows.push(std::iter::once(name(volume)).chain(cells).collect());
@@ -123,7 +125,20 @@ fn tell(text: &mut String, result: &ProgramCrashResult, number: usize, broken: &
     let (volume, state) = (&result.volumes[number], &broken.shortest);
     let said = if state.checked.said.is_empty() { "the check said nothing" } else { &state.checked.said };
     let states = if broken.states == 1 { "1 state" } else { &format!("{} states", broken.states) };
-    let _ = writeln!(text, "\n{} on {}, {states}: {said}", state.checked.finding.word(), name(volume));
+    let word = state.checked.finding.word();
+    let _ = match &broken.again {
+        None => writeln!(text, "\n{word} on {}, {states}: {said}", name(volume)),
+        Some(Checked { finding, said: other }) => {
+            let other = if other.is_empty() { String::new() } else { format!(", {other}") };
+            writeln!(
+                text,
+                "\nNOT SURE on {}, {states}: {word}, {said}\n  of the same bytes the check said at another time: {}{other}\n  \
+                 Mend the check first; until then what it kept is not sure, either",
+                name(volume),
+                finding.word(),
+            )
+        }
+    };
     let last = match (&broken.last_line, state.promised) {
         (Some(line), count) => format!("behind line {count}, `{line}`"),
         (None, _) => "before the first line".to_owned(),
@@ -139,14 +154,6 @@ fn tell(text: &mut String, result: &ProgramCrashResult, number: usize, broken: &
     }
     if let Some(more) = broken.left_out.len().checked_sub(WRITES_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "  and {more} more");
-    }
-    if let Some(Checked { finding, said }) = &broken.again {
-        let _ = writeln!(
-            text,
-            "  NOT SURE: the check looked at the same bytes again, and said: {}{}{said}. Mend the check first",
-            finding.word(),
-            if said.is_empty() { "" } else { ", " }
-        );
     }
     let _ = writeln!(text, "  state: {}", state_name(number, state.at_ns, &state.missing));
 }

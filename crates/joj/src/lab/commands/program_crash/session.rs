@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use joj_analysis::lab::program_crash::{
-    BrokenStates, Checked, Finding, LeftOut, ProgramRun, ProgramState, ProgramVolume, broken,
+    BrokenStates, Checked, Finding, LeftOut, ProgramRun, ProgramState, ProgramVolume, broken, found_again,
 };
 use joj_analysis::lab::shards::shard::Shard;
 use joj_device::crash::Missing;
@@ -235,24 +235,21 @@ impl<'a> CutSession<'a> {
         let expected_s: f64 = units.iter().filter_map(|unit| self.work.expected_s(*unit)).sum();
         self.tell_states(states.len(), expected_s / guests as f64);
         let mut progress = Progress::of_unknown_steps(expected_s / guests as f64, guests).waiting(STARTING);
-        let mut found: Vec<Option<Checked>> = vec![None; states.len()];
+        let mut found: Vec<Option<(Checked, Option<Checked>)>> = vec![None; states.len()];
         let mut ambiguous: BTreeMap<usize, String> = BTreeMap::new();
         let ended = pool.work_off(batches, &self.work, &mut progress, &mut |unit, report, _| match report {
             Ok(ProgramReport::Ambiguous(what)) => {
                 ambiguous.entry(states[unit - units[0]].0).or_insert(what);
             }
-            report => found[unit - units[0]] = Some(looked(report).0),
+            report => {
+                let (checked, _, again) = looked(report);
+                found[unit - units[0]] = Some((checked, again));
+            }
         });
         progress.clear();
         // In the order of the plan, whichever guest was first: of states that are as short as each other the first one is shrunk.
         for ((volume, state), checked) in states.into_iter().zip(found) {
-            self.found[volume].states.extend(checked.map(|checked| ProgramState {
-                at_ns: state.at_ns,
-                missing: state.missing.to_string(),
-                missing_writes: state.missing.writes(),
-                promised: state.promised,
-                checked,
-            }));
+            self.found[volume].states.extend(checked.map(|found| told_state(&state, found)));
         }
         // The check read a file of this machine in the others: what it says of them is no answer.
         for (volume, what) in ambiguous {
@@ -320,40 +317,36 @@ impl<'a> CutSession<'a> {
     /// One state, and what the check printed.
     fn look_at(&mut self, pool: &OpenPool<'_>, state: CutState) -> Result<String, SessionEnd> {
         let number = state.volume;
-        let told = ProgramState {
-            at_ns: state.at_ns,
-            missing: state.missing.to_string(),
-            missing_writes: state.missing.writes(),
-            promised: state.promised,
-            checked: Checked { finding: Finding::Ended, said: String::new() },
-        };
-        let units = self.units([ProgramUnit::Look(state)]);
+        let units = self.units([ProgramUnit::Look(state.clone())]);
         let mut progress = Progress::new(1, 1.0).waiting(STARTING);
-        let mut printed = (told.checked.clone(), String::new());
+        let mut found = (Checked { finding: Finding::Ended, said: String::new() }, String::new(), None);
         let mut ambiguous = None;
         pool.work_off(vec![units], &self.work, &mut progress, &mut |_, report, _| match report {
             Ok(ProgramReport::Ambiguous(what)) => ambiguous = Some(what),
-            report => printed = looked(report),
+            report => found = looked(report),
         })?;
         progress.clear();
         if ambiguous.is_some() {
             self.found[number].failure = ambiguous;
             return Ok(String::new());
         }
-        let told = ProgramState { checked: printed.0, ..told };
+        let (checked, printed, again) = found;
+        let told = told_state(&state, (checked, again));
         if told.checked.finding != Finding::Kept {
             let broken = self.tell(number, 1, told.clone())?;
-            self.found[number].broken.push(broken);
+            self.found[number].broken.push(BrokenStates { again: told.again.clone(), ..broken });
         }
         self.found[number].states.push(told);
-        Ok(printed.1)
+        Ok(printed)
     }
 
     /// Of each way to break the state with the fewest missing writes, and which they are.
     fn shrink(&mut self, pool: &OpenPool<'_>) -> Result<(), SessionEnd> {
         let mut shortest: Vec<(usize, usize, ProgramState)> = Vec::new();
+        let mut again: BTreeMap<usize, Checked> = BTreeMap::new();
         for (number, volume) in self.found.iter().enumerate() {
             for way in broken(&volume.states) {
+                again.extend(found_again(&volume.states, &way).map(|other| (shortest.len(), other)));
                 shortest.push((number, way.len(), volume.states[way[0]].clone()));
             }
         }
@@ -366,7 +359,6 @@ impl<'a> CutSession<'a> {
         let can_shrink = |one: &&(usize, usize, ProgramState)| one.2.checked.finding != Finding::Ended;
         let which: Vec<usize> = (0..shortest.len()).filter(|one| can_shrink(&&shortest[*one])).collect();
         let units = self.units(which.iter().map(|one| unit(&shortest[*one])));
-        let mut again: BTreeMap<usize, Checked> = BTreeMap::new();
         if !units.is_empty() {
             let batches = batches(&units, which.iter().map(|one| shortest[*one].0), pool.lanes());
             let mut progress = Progress::new(units.len(), 5.0 * units.len() as f64).waiting(STARTING);
@@ -375,7 +367,9 @@ impl<'a> CutSession<'a> {
                     let number = which[unit - units[0]];
                     let state = &mut shortest[number].2;
                     (state.missing, state.missing_writes) = (missing.to_string(), missing.writes());
-                    again.extend(other.map(|other| (number, other)));
+                    if let Some(other) = other {
+                        again.entry(number).or_insert(other);
+                    }
                 }
             });
             progress.clear();
@@ -466,10 +460,22 @@ fn unlooked(volume: &LabVolume) -> ProgramVolume {
     }
 }
 
-fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String) {
-    let ended = |said: String| (Checked { finding: Finding::Ended, said }, String::new());
+fn told_state(state: &CutState, (checked, again): (Checked, Option<Checked>)) -> ProgramState {
+    ProgramState {
+        at_ns: state.at_ns,
+        missing: state.missing.to_string(),
+        missing_writes: state.missing.writes(),
+        promised: state.promised,
+        checked,
+        again,
+    }
+}
+
+/// What was found, what the check printed, and what was found again.
+fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String, Option<Checked>) {
+    let ended = |said: String| (Checked { finding: Finding::Ended, said }, String::new(), None);
     match report {
-        Ok(ProgramReport::Looked(checked, output)) => (checked, output),
+        Ok(ProgramReport::Looked(checked, output, again)) => (checked, output, again),
         Ok(_) => ended(OTHER_REPORT.to_owned()),
         Err(reason) => ended(reason.to_string()),
     }

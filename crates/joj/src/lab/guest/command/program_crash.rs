@@ -89,7 +89,12 @@ impl<'job> ProgramCrashes<'job> {
             Some(ProgramUnit::Uncut(volume)) => Ok(ProgramReport::Ran(self.uncut(*volume)?)),
             Some(ProgramUnit::Look(state)) => {
                 let (checked, output) = self.look(state, &state.missing)?;
-                Ok(ProgramReport::Looked(checked, output))
+                let again = if checked.finding == Finding::Kept {
+                    None
+                } else {
+                    self.look_again(state, &state.missing, &checked)?
+                };
+                Ok(ProgramReport::Looked(checked, output, again))
             }
             Some(ProgramUnit::Shrink(state, finding, said)) => self.shrink(state, *finding, said),
             None => Err(GuestError::NoUnit(number)),
@@ -218,6 +223,17 @@ impl<'job> ProgramCrashes<'job> {
         self.verdict(state.volume, store, &promises, promised)
     }
 
+    /// What the check says of a state of which it said `first`, where that is something else.
+    fn look_again(
+        &mut self,
+        state: &CutState,
+        missing: &Missing,
+        first: &Checked,
+    ) -> Result<Option<Checked>, GuestError> {
+        let (again, _) = self.look(state, missing)?;
+        Ok(Some(again).filter(|again| again.group() != first.group()))
+    }
+
     fn verdict(
         &mut self,
         volume: usize,
@@ -288,7 +304,8 @@ impl<'job> ProgramCrashes<'job> {
         finding: Finding,
         said: &str,
     ) -> Result<ProgramReport, GuestError> {
-        let wanted = Checked { finding, said: said.to_owned() }.group();
+        let first = Checked { finding, said: said.to_owned() };
+        let wanted = first.group();
         let (mut missing, mut looked) = (state.missing.clone(), 0);
         let mut part = missing.blocks().count().div_ceil(2);
         while part > 0 && looked < SHRINKING_MAX {
@@ -321,7 +338,7 @@ impl<'job> ProgramCrashes<'job> {
         }
         let mut again = None;
         for _ in 0..LOOKS_AGAIN {
-            again = again.or(Some(self.look(state, &missing)?.0).filter(|checked| checked.group() != wanted));
+            again = again.or(self.look_again(state, &missing, &first)?);
         }
         Ok(ProgramReport::Shrunk(missing, looked, again))
     }
