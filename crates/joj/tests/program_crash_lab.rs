@@ -277,22 +277,31 @@ fn a_file_of_this_directory_is_not_taken_for_the_one_that_is_lost_in_the_lab() {
     let directory =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash's words {}", std::process::id()));
     fs::create_dir_all(&directory).expect("a directory");
-    fs::write(directory.join("f"), "this machine's").expect("a file");
-    fs::write(directory.join("check.sh"), "test $JOJ_LINES = 0 || test -s f || { echo f is gone; exit 1; }")
-        .expect("a file");
+    fs::write(directory.join("f.txt"), "this machine's").expect("a file");
+    fs::write(directory.join("0"), "a number is no file").expect("a file");
+    fs::write(
+        directory.join("check.sh"),
+        "test $JOJ_LINES = 0 || test -s f.txt || { echo f is gone; exit 1; }",
+    )
+    .expect("a file");
     let scratch = Scratch::new("crash-words");
     let recordings = scratch.file("recordings");
     let run = |check: &str| {
         let kept = ["--states", "4", "--recordings", recordings.to_str().expect("text"), "--check", check];
-        run_in(&directory, &scratch, &kept, "echo x > f; echo saved")
+        run_in(&directory, &scratch, &kept, "echo x > f.txt; echo saved")
     };
-    let answers = ["sh check.sh", "test $JOJ_LINES = 0 || test -s f", "echo always wrong; exit 1"].map(run);
+    let named = [
+        "test $JOJ_LINES = 0 || sh check.sh",
+        "test $JOJ_LINES = 0 || test -s f.txt",
+        "echo always wrong; exit 1",
+    ];
+    let answers = named.map(run);
     fs::remove_dir_all(&directory).expect("removed");
     let [Some((lost, code)), Some(ambiguous), Some(wrong)] = answers else { return };
     let words: Vec<&str> = lost.host_words.iter().map(|word| word.word.as_str()).collect();
     assert_eq!((only(&lost).count(Finding::Lost) > 0, words, code), (true, vec!["check.sh"], Some(3)));
     for ((result, code), expected) in [
-        (ambiguous, "`f` in --check may be two files"),
+        (ambiguous, "`f.txt` in --check may be two files"),
         (wrong, "though nothing was cut (LOST): always wrong"),
     ] {
         let failure = result.volumes[0].failure.as_deref().unwrap_or_default();

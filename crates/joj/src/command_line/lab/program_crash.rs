@@ -30,8 +30,8 @@ what it found with its exit code:
   1  something that was promised is gone        another one, or a signal: the check itself failed
 
 Before the program has printed anything, nothing is promised: a check has to take an empty /data, too. The last line that the check
-prints tells states that broke in one way from others. Give your own files by their whole paths. A word that names a file of the
-working directory stands for it; where the program makes one of that name, joj asks which is meant.
+prints tells states that broke in one way from others. Give your own files by their whole paths. A word with a `/` or a `.`
+that names a file of the working directory stands for it; where the program makes one of that name, joj asks which is meant.
 
 A short program is cut at every moment, a long one at --states moments that --seed chooses. Of each way to break joj looks for
 the state with the fewest missing writes, and says which they are.

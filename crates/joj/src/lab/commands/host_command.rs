@@ -31,7 +31,7 @@ impl HostWords {
     /// The whole path of a word that names such a file; any other word as it is.
     pub fn argument(&mut self, place: WordPlace, word: &str) -> String {
         let path = Path::new(word);
-        let is_here = !path.is_absolute() && path.is_file();
+        let is_here = may_be_file(word) && !path.is_absolute() && path.is_file();
         let Some(whole) = std::path::absolute(path).ok().filter(|_| is_here) else { return word.to_owned() };
         self.impossible = self.impossible.take().or_else(|| no_text(word, &whole));
         let file = whole.to_string_lossy().into_owned();
@@ -47,7 +47,7 @@ impl HostWords {
     pub fn shell_command(&mut self, place: WordPlace, text: &str) -> String {
         let mut quote = None;
         let parts = quoted_parts(text).into_iter().flat_map(|part| match unquoted(part) {
-            Some(word) if Path::new(word).is_file() => vec![part],
+            Some(word) if may_be_file(word) && Path::new(word).is_file() => vec![part],
             _ => part.split_inclusive(char::is_whitespace).collect(),
         });
         let mut command = String::new();
@@ -75,6 +75,12 @@ impl HostWords {
         }
         command
     }
+}
+
+/// True of a word with a `/`, or with a `.` where it is no number. Another one is as often a command, a number or an operator: a file that
+/// happens to be called `1`, `done` or `=` is nothing that a command means.
+fn may_be_file(word: &str) -> bool {
+    word.contains('/') || word.contains('.') && word.parse::<f64>().is_err()
 }
 
 /// Why a path cannot be told to the guest, which gets text.
@@ -275,6 +281,12 @@ mod tests {
         assert_eq!(answers[0], (format!("sh '{}' a", whole("my check.sh")), 1, None));
         assert_eq!(answers[1], (format!("sh '{}'", whole("check.sh")), 1, None));
         assert_eq!(within, (format!("sh -c 'cat {} x'", here.join("Cargo.toml").display()), 1, None));
+    }
+
+    #[test]
+    fn a_word_that_is_most_often_no_file_is_none() {
+        assert!(["./1", "1/2", "check.py", "v1.2.txt"].iter().all(|word| may_be_file(word)));
+        assert!(!["1", "0.5", "-1.5e3", "done", "=", "[", "journal"].iter().any(|word| may_be_file(word)));
     }
 
     #[test]
