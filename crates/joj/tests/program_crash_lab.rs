@@ -321,6 +321,18 @@ fn a_check_that_fails_without_a_cut_is_told_before_any_state_in_the_lab() {
     assert_eq!((result.volumes[0].states.len(), code), (0, Some(1)));
 }
 
+/// The program never ends, and its first run takes all the time that there is.
+#[test]
+fn a_time_limit_is_told_with_what_took_so_long_in_the_lab() {
+    let scratch = Scratch::new("crash-slow");
+    let options = ["--check", "true", "--state-seconds", "10", "--program-seconds", "3600"];
+    let Some((result, code)) = run(&scratch, &options, "while :; do :; done") else { return };
+    let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
+    let expected =
+        "it took longer than 10 s of this machine, and was ended; what it did: running for the first time";
+    assert_eq!((failure, code), (expected, Some(1)));
+}
+
 #[test]
 fn a_program_that_fails_before_its_first_line_is_no_answer_in_the_lab() {
     let scratch = Scratch::new("crash-failed");

@@ -75,6 +75,14 @@ pub enum UnitError {
     /// What the guest left is no report.
     #[error("the cell's report is none: {0}")]
     Damaged(#[source] serde_json::Error),
+    /// The guest took too long for the unit, and was ended.
+    #[error("it took longer than {seconds} s of this machine, and was ended; what it did: {what}")]
+    TooLong {
+        /// How long it might take.
+        seconds: u64,
+        /// What it did last.
+        what: String,
+    },
     /// The guest ended while it did the unit.
     #[error("the guest ended in it; its console said: {said}")]
     Ended {
@@ -161,6 +169,14 @@ pub enum SessionError {
     /// The guest did not come from the snapshot to its job.
     #[error("the guest did not go on; its console said: {said}")]
     NotGoneOn {
+        /// The last lines of its console.
+        said: String,
+    },
+    /// The guest took too long in front of its first unit, or between two.
+    #[error("the guest had begun nothing after {seconds} s of this machine; its console said: {said}")]
+    TooLate {
+        /// How long it might take.
+        seconds: u64,
         /// The last lines of its console.
         said: String,
     },

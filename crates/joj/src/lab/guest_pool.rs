@@ -266,41 +266,54 @@ impl<W: Work> Lane<'_, W> {
     fn batch(&self, mut left: Vec<usize>) -> Result<(), SessionEnd> {
         while !left.is_empty() {
             self.work.leave(&left, self.share)?;
-            let life = self.live(&mut left)?;
+            let (life, doing) = self.live(&mut left)?;
             if self.is_over.load(Ordering::SeqCst) {
                 // Ended for another lane's sake: nobody knows what would have come of its unit.
                 return Ok(());
             }
             let said = life.said();
-            match life.running {
-                Some(unit) => {
-                    self.reported(unit, Err(UnitError::Ended { said }), &mut left);
+            match (life.running, life.over_s) {
+                (Some(unit), over_s) => {
+                    let what = doing.unwrap_or_else(|| self.work.name(unit));
+                    let end = over_s
+                        .map_or(UnitError::Ended { said }, |seconds| UnitError::TooLong { seconds, what });
+                    self.reported(unit, Err(end), &mut left);
                 }
-                None if !life.ready => {
+                (None, Some(seconds)) => return Err(SessionError::TooLate { seconds, said }.into()),
+                (None, None) if !life.ready => {
                     return Err(SessionError::NotGoneOn { said }.into());
                 }
-                None if !left.is_empty() => {
+                (None, None) if !left.is_empty() => {
                     return Err(SessionError::TooEarly { said }.into());
                 }
-                None => {}
+                (None, None) => {}
             }
         }
         Ok(())
     }
 
-    fn live(&self, left: &mut Vec<usize>) -> Result<Life, SessionEnd> {
+    /// One guest's life, and what it said that it did last with the unit in which it ended.
+    fn live(&self, left: &mut Vec<usize>) -> Result<(Life, Option<String>), SessionEnd> {
+        let mut doing = None;
         let guest = Guest {
             machine: &self.machine,
             snapshot: &self.snapshot,
             unit_seconds: self.pool.unit_seconds,
             is_over: self.is_over,
         };
-        guest.live(&mut |event| match event {
+        let life = guest.live(&mut |event| match event {
             Event::Ready(release) => self.told.tell(LaneMessage::Ready(release)),
-            Event::Begun(unit) => self.told.tell(LaneMessage::Begun(unit)),
-            Event::Doing(unit, what) => self.told.tell(LaneMessage::Doing(unit, what)),
+            Event::Begun(unit) => {
+                doing = None;
+                self.told.tell(LaneMessage::Begun(unit));
+            }
+            Event::Doing(unit, what) => {
+                doing = Some(what.clone());
+                self.told.tell(LaneMessage::Doing(unit, what));
+            }
             Event::Done(unit) => self.reported(unit, self.share.report(unit), left),
-        })
+        })?;
+        Ok((life, doing))
     }
 
     fn reported(&self, unit: usize, report: Result<W::Report, UnitError>, left: &mut Vec<usize>) {

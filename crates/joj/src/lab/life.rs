@@ -54,6 +54,8 @@ pub struct Life {
     pub ready: bool,
     /// The unit of work in which it ended.
     pub running: Option<usize>,
+    /// It was ended because so many seconds of this machine were over.
+    pub over_s: Option<u64>,
     last: VecDeque<String>,
 }
 
@@ -88,7 +90,7 @@ impl Guest<'_> {
     /// [`SessionEnd`]; what was told stands.
     pub fn live(&self, told: &mut dyn FnMut(Event)) -> Result<Life, SessionEnd> {
         let mut qemu = Qemu::start(self.machine, &MachineStart::Restore(self.snapshot.to_owned()))?;
-        let mut life = Life { ready: false, running: None, last: VecDeque::new() };
+        let mut life = Life { ready: false, running: None, over_s: None, last: VecDeque::new() };
         let mut limit = Limit::from_now(START_SECONDS);
         loop {
             if is_stopped() {
@@ -99,7 +101,7 @@ impl Guest<'_> {
             }
             // A guest that hangs may go on complaining.
             if shared_ns() > limit.end_ns {
-                life.last.push_back(format!("it took longer than {} s of this machine", limit.seconds));
+                life.over_s = Some(limit.seconds);
                 return Ok(life);
             }
             let line = match qemu.hear(NAP) {

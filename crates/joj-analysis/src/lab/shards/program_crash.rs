@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::Word;
 use crate::lab::program_crash::{
-    BrokenStates, Checked, Finding, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION,
+    BrokenStates, Checked, Finding, HostWord, PROGRAM_CRASH_FORMAT, PROGRAM_CRASH_VERSION,
     ProgramCrashResult, ProgramRun, ProgramState, ProgramVolume, broken, found_again,
 };
 use crate::lab::shards::shard::Shard;
@@ -147,9 +147,9 @@ impl Part for ProgramCrashPart {
         let (own, its) = (&self.result, &other.result);
         differs("program", &own.command, &its.command)
             .or_else(|| differs("check", &own.check, &its.check))
-            .or_else(|| differs("list of this machine's files", &own.host_words, &its.host_words))
+            .or_else(|| differs("list of this machine's files", &files(own), &files(its)))
             .or_else(|| differs("seed", &own.seed, &its.seed))
-            .or_else(|| differs("planted bug", &own.planted, &its.planted))
+            .or_else(|| differs("planted bug", &or_none(&own.planted), &or_none(&its.planted)))
             .or_else(|| machine_differs(&own.machine, &its.machine))
             .or_else(|| made_from_differs(&self.made_from, &other.made_from))
             .or_else(|| differs("number of filesystems", &own.volumes.len(), &its.volumes.len()))
@@ -158,6 +158,16 @@ impl Part for ProgramCrashPart {
                 zip(own, zip(&its.volumes, &other.plans)).find_map(|(own, its)| volume_differs(own, its))
             })
     }
+}
+
+/// A text that may be missing, as people are told of it.
+fn or_none(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or("none")
+}
+
+/// The words that stand for files of this machine, as people are told of them.
+fn files(result: &ProgramCrashResult) -> Vec<String> {
+    result.host_words.iter().map(|HostWord { place: _, word, file }| format!("{word} is {file}")).collect()
 }
 
 /// The run that was recorded. What the check says where nothing is cut each shard sees for itself.
@@ -175,8 +185,10 @@ fn volume_differs(
     if name(own) != name(its) {
         return Some(format!("it ran on {}, not on {}", name(its), name(own)));
     }
-    differs(&of("mount options"), &own.mount_options, &its.mount_options)
-        .or_else(|| differs(&of("journal's device"), &own.journal_device, &its.journal_device))
+    differs(&of("mount options"), &or_none(&own.mount_options), &or_none(&its.mount_options))
+        .or_else(|| {
+            differs(&of("journal's device"), &or_none(&own.journal_device), &or_none(&its.journal_device))
+        })
         .or_else(|| {
             let is_same = plan == its_plan
                 && own.is_systematic == its.is_systematic
@@ -202,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::filesystem::Filesystem;
-    use crate::lab::program_crash::{HostWord, WordPlace};
+    use crate::lab::program_crash::WordPlace;
     use crate::lab::result::LabMachine;
     use crate::lab::shards::merge::{Merged, merge};
     use crate::lab::shards::whole::sealed;
@@ -378,13 +390,14 @@ mod tests {
         assert!(check.contains("its check is \"./d\", not \"./c\""), "{check}");
         let chosen = with(&|part| drop(part.made_from.insert("states".to_owned(), "9".to_owned())));
         assert!(chosen.contains("its states is another one (9, not 200)"), "{chosen}");
+        let planted = with(&|part| part.result.planted = Some("a device that lies".to_owned()));
+        assert!(planted.contains("its planted bug is \"a device that lies\", not \"none\";"), "{planted}");
         let filesystem = with(&|part| part.result.volumes[0].filesystem = Filesystem::F2fs);
         assert!(filesystem.contains("it ran on f2fs on ram, not on ext4 on ram"), "{filesystem}");
         for change in [
             |part: &mut ProgramCrashPart| part.result.command.push("-v".to_owned()),
             |part: &mut ProgramCrashPart| part.result.host_words.push(host_word()),
             |part: &mut ProgramCrashPart| part.result.seed = 2,
-            |part: &mut ProgramCrashPart| part.result.planted = Some("a device that lies".to_owned()),
             |part: &mut ProgramCrashPart| "6.99".clone_into(&mut part.result.machine.kernel),
             |part: &mut ProgramCrashPart| part.result.volumes[0].mount_options = Some("sync".to_owned()),
             |part: &mut ProgramCrashPart| part.result.volumes[0].journal_device = Some("ram".to_owned()),

@@ -111,7 +111,10 @@ fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
         );
     }
     if volume.entries == 0 && !volume.states.is_empty() {
-        let _ = writeln!(text, "{name}: the program wrote nothing to /data");
+        let _ = writeln!(
+            text,
+            "{name}: when the log ended nothing that the program wrote had reached the device; --settle-seconds gives it more time"
+        );
     }
     if volume.states.len() > 1 {
         let how =
