@@ -8,6 +8,7 @@ import sys
 from joj.command import export, report, results
 from joj.command.output import lines
 from joj.errors import JojError
+from joj.objects import is_fetching
 from joj.version import VERSION
 
 #: As a shell has it for Ctrl-C.
@@ -52,4 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    if is_fetching():
+        # There is no answer, and nothing is left to do. Waiting for a server that says nothing takes minutes.
+        os._exit(code)
+    sys.exit(code)

@@ -4,7 +4,6 @@ import itertools
 import os
 import re
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import ibis
 from ibis.expr.operations import InMemoryTable
 from ibis.expr.types import Table
 
+from joj import temporary
 from joj.errors import JojError
 
 ENGINES = ("duckdb", "spark")
@@ -113,7 +113,7 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
             connection.raw_sql(f"CREATE TABLE {name} AS {connection.compile(table)}")
             return connection.table(name)
         # In a file DuckDB compresses: 140 MB where memory takes 910 (10,000 traces).
-        folder = _folder()
+        folder = temporary.folder()
         try:
             file = f"{folder}/rows".replace("'", "''")
             connection.raw_sql(f"ATTACH '{file}' AS {name}")
@@ -138,15 +138,6 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
 def _quoted(name: str) -> str:
     """A name as SQL has it."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _folder() -> str:
-    """A folder for large files: /tmp is often memory."""
-    place = os.environ.get("TMPDIR", "/var/tmp")
-    try:
-        return tempfile.mkdtemp(prefix="joj-fleet-", dir=place)
-    except OSError as error:
-        raise JojError(f"cannot make a folder in {place}: {error.strerror}; name another place: TMPDIR=DIR") from error
 
 
 def _spark(master: str | None) -> Engine:

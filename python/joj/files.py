@@ -5,12 +5,12 @@ A trace counts where both of its files are whole and of one export.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joj.errors import JojError
+from joj.errors import JojError, NewerFile
 from joj.integrity import TABLES, Header, why_not_whole
 
 #: Why a file that has no name yet does not count.
@@ -46,12 +46,14 @@ class Trace:
 
 @dataclass
 class Inventory:
-    """What lies below a directory."""
+    """What lies below a directory, or a URL."""
 
     traces: list[Trace] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     #: Traces of which something was found, and that are left out.
     left_out: int = 0
+    #: Gives a message with each path in it called as the user knows it: the copy of an object by the object's URL.
+    named: Callable[[str], str] = str
 
     def paths(self, table: str) -> list[str]:
         """The whole files of a table."""
@@ -66,28 +68,44 @@ class Inventory:
 Found = dict[str, tuple[str, Header]]
 
 
-def take_inventory(directory: str | os.PathLike[str], check: str = "full") -> Inventory:
-    """Looks at every file below the directory. `check`: `full` reads all bytes, `footer` only the end of each file."""
-    if "://" in str(directory):
-        raise JojError(f"{directory}: this version reads directories alone; mount the bucket, or copy it")
+def known_check(check: str) -> None:
+    """Raises where there is no such check."""
     if check not in ("full", "footer"):
         raise JojError(f"there is no check `{check}`; take full or footer")
+
+
+def take_inventory(directory: str | os.PathLike[str], check: str = "full") -> Inventory:
+    """Looks at every file below the directory. `check`: `full` reads all bytes, `footer` only the end of each file."""
+    known_check(check)
     root = Path(directory)
     if not root.is_dir():
         raise JojError(f"{root} is no directory; name that of `joj trace --export parquet=DIR`")
-    inventory = Inventory()
+    problems: list[Problem] = []
+    paths = sorted(_tables_below(root, lambda path, reason: problems.append(Problem(path, reason))))
+    return inventory_of(paths, problems, check == "full")
+
+
+def inventory_of(
+    paths: Sequence[str], problems: Sequence[Problem], is_full: bool, named: Callable[[str], str] = str
+) -> Inventory:
+    """Looks at these files. `problems` are those of others; `named` is that of the inventory."""
+    inventory = Inventory(named=named)
     found: dict[str, Found] = {}
 
     def problem(path: str, reason: str) -> None:
-        inventory.problems.append(Problem(path, reason))
-        name = NAME.fullmatch(os.path.basename(path))
+        inventory.problems.append(Problem(named(path), named(reason)))
+        name = NAME.fullmatch(os.path.basename(named(path)))
         if name:
             # Of this trace something is there.
             found.setdefault(name[1], {})
 
-    paths = sorted(_tables_below(root, problem))
-    with ThreadPoolExecutor(max_workers=min(16, 2 * (os.cpu_count() or 1))) as pool:
-        headers = list(pool.map(lambda path: why_not_whole(path, check == "full"), paths))
+    for one in problems:
+        problem(one.path, one.reason)
+    try:
+        with ThreadPoolExecutor(max_workers=min(16, 2 * (os.cpu_count() or 1))) as pool:
+            headers = list(pool.map(lambda path: why_not_whole(path, is_full), paths))
+    except NewerFile as error:
+        raise NewerFile(named(str(error))) from error
     for path, header in zip(paths, headers, strict=True):
         if isinstance(header, str):
             problem(path, header)
@@ -119,7 +137,7 @@ def _add(inventory: Inventory, trace_id: str, of_trace: Found) -> None:
         )
         return
     inventory.left_out += 1
-    inventory.problems += [Problem(path, reason) for path, _ in of_trace.values()]
+    inventory.problems += [Problem(inventory.named(path), reason) for path, _ in of_trace.values()]
 
 
 def _why_no_trace(of_trace: Found) -> str | None:
@@ -134,8 +152,13 @@ def _tables_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[s
     for path in files_below(root, problem):
         if path.endswith(".parquet"):
             yield path
-        elif path.endswith(".part") and ".parquet." in os.path.basename(path):
+        elif is_unfinished(path):
             problem(path, UNFINISHED)
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a table of this name is still being written."""
+    return path.endswith(".part") and ".parquet." in os.path.basename(path)
 
 
 def files_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str]:

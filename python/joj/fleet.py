@@ -1,7 +1,8 @@
 """The tables of whole traces, on an engine."""
 
 import os
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +12,9 @@ from ibis.expr.types import Table
 
 from joj.engines import Engine, connect
 from joj.errors import JojError
-from joj.files import Inventory, take_inventory
+from joj.files import Inventory, inventory_of, known_check, take_inventory
 from joj.integrity import TABLES, why_not_whole
+from joj.objects import Progress, fetch, is_url, reach
 from joj.rows import Row, rows_of
 
 #: Columns with one value for a whole trace, in both tables.
@@ -136,7 +138,8 @@ class Fleet:
                 place = wrong[0].files[name] if wrong else "one of the files"
                 raise JojError(
                     f"{self.engine.name} reads {found} rows of {name}, and the files have {expected}: "
-                    f"{place} was changed meanwhile, or its path is read as another one; export or rename it"
+                    f"{self.inventory.named(place)} was changed meanwhile, or its path is read as another one; "
+                    "export or rename it"
                 )
 
 
@@ -149,9 +152,10 @@ def _what_stops(engine: Engine, inventory: Inventory) -> Iterator[None]:
         for path in (path for table in TABLES for path in inventory.paths(table)):
             reason = why_not_whole(path, is_full=True)
             if isinstance(reason, str):
-                raise JojError(f"{engine.name} stopped at {path}: {reason}; `--check full` leaves it out") from error
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(f"{engine.name} stopped: {told[0]}") from error
+                told = f"{engine.name} stopped at {path}: {reason}; `--check full` leaves it out"
+                raise JojError(inventory.named(told)) from error
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise JojError(inventory.named(f"{engine.name} stopped: {lines[0]}")) from error
 
 
 def _is_label(key: str) -> bool:
@@ -176,19 +180,45 @@ def column_of(row: Row, key: str) -> str:
     return LABEL_PREFIX + key if LABEL_PREFIX + key in row else key
 
 
-def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str = "full", **options: Any) -> Fleet:
-    """The tables below a directory, in whatever folders, on `duckdb` or `spark`.
+def load(
+    directory: str | os.PathLike[str],
+    engine: str = "duckdb",
+    check: str = "full",
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Fleet:
+    """The tables below a directory or a URL, in whatever folders, on `duckdb` or `spark`.
 
-    Files that are not whole are in `Fleet.inventory.problems`. A file of a newer version raises `NewerFile`.
-    Options are those of the engine: `memory` and `threads` of DuckDB, `master` of Spark.
+    Files that are not whole are in `Fleet.inventory.problems`. A file of a newer version raises `NewerFile`. The objects below a URL
+    are fetched, and `progress` is told how far that is. Options are those of the engine: `memory` and `threads` of DuckDB, `master`
+    of Spark.
     """
-    inventory = take_inventory(directory, check)
+    known_check(check)
+    objects = computes = None
+    if is_url(directory):
+        directory, objects = reach(str(directory))
+    if objects is None:
+        inventory = take_inventory(directory, check)
+    else:
+        if engine == "spark":
+            raise JojError(
+                f"{directory}: Spark's workers do not see what is fetched to this machine; "
+                "mount it or copy it to a folder that all workers see, or take the engine duckdb"
+            )
+        # First: what is wrong here is not to be found after all was fetched.
+        computes = connect(engine, **options)
+        fetched = fetch(objects, progress)
+        # The bytes are here: a check of all of them costs little, and finds what was changed while it was fetched.
+        inventory = inventory_of(fetched.paths, fetched.problems, is_full=True, named=fetched.named)
     if not inventory.traces:
         told = "".join(f"\n{problem.path}: {problem.reason}" for problem in inventory.problems[:5])
         raise JojError(f"{directory} has no whole trace; `joj trace --export parquet=DIR` writes one{told}")
-    computes = connect(engine, **options)
+    computes = computes or connect(engine, **options)
     with _what_stops(computes, inventory):
         commits, runs = (computes.read(table, inventory.paths(table)) for table in TABLES)
+    for table in (commits, runs):
+        # Who has a table alone reads the files as well.
+        weakref.finalize(table.op(), lambda _: None, inventory.named)
     fleet = Fleet(commits=commits, runs=runs, inventory=inventory, engine=computes)
     fleet.check_rows()
     return fleet

@@ -3,8 +3,8 @@
 
     python/tests/test_fleet.py      with the joj of JOJ, or target/debug/joj
 
-Its environment is below target: from PyPI, with Spark where a JDK is there. The tests are those of the folder fleet. Every answer
-stands in answers.json, which `joj trace-generate --fleet` writes beside the tables.
+Its environments are below target: from PyPI, with Spark where a JDK is there, and one with a server of S3. The tests are those of the
+folder fleet. Every answer stands in answers.json, which `joj trace-generate --fleet` writes beside the tables.
 """
 
 import os
@@ -16,6 +16,9 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True
+import environments  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -26,16 +29,6 @@ PLACE = os.environ.get("JOJ_TEST_DIR", "/var/tmp")
 #: As tried; newer ones of the same major versions should do.
 DUCKDB = ["ibis-framework[duckdb]==12.0.0", "duckdb==2.0.1", "pyarrow==26.0.1"]
 SPARK = ["ibis-framework[pyspark]==12.0.0", "pyspark==4.0.5"]
-sys.dont_write_bytecode = True
-
-
-#: What pip says where the index cannot be reached.
-NO_NETWORK = ("NewConnectionError", "NameResolutionError", "Temporary failure in name resolution", "ConnectTimeoutError",
-              "Connection refused", "Network is unreachable", "ProxyError")
-
-
-class NoNetwork(Exception):
-    """Nothing can be installed here; what pip said."""
 
 
 def install() -> None:
@@ -44,17 +37,7 @@ def install() -> None:
     import build_wheel
 
     wanted = DUCKDB + (SPARK if shutil.which("java") else [])
-    stamp = ENVIRONMENT / "installed"
-    if not stamp.exists() or stamp.read_text() != " ".join(wanted):
-        shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
-        made = pip("install", *wanted)
-        if made.returncode != 0:
-            told = made.stdout + made.stderr
-            if any(sign in told for sign in NO_NETWORK):
-                raise NoNetwork(told.strip().splitlines()[-1])
-            sys.exit(f"FAILED fleet: pip install {' '.join(wanted)}\n{told}")
-        stamp.write_text(" ".join(wanted))
+    environments.make(ENVIRONMENT, wanted)
     pip("uninstall", "--yes", "joj")
     with tempfile.TemporaryDirectory(dir=PLACE) as work:
         wheel = build_wheel.build(pathlib.Path(work))
@@ -66,8 +49,7 @@ def install() -> None:
 
 
 def pip(*arguments: object) -> subprocess.CompletedProcess:
-    line = [ENVIRONMENT / "bin/python", "-m", "pip", "--disable-pip-version-check", *arguments]
-    return subprocess.run([str(one) for one in line], capture_output=True, text=True)
+    return environments.pip(ENVIRONMENT, *arguments)
 
 
 def main() -> int:
@@ -98,7 +80,7 @@ if __name__ == "__main__":
     if os.environ.get("JOJ_FLEET_TESTS") != "inside":
         try:
             install()
-        except NoNetwork as error:
+        except environments.NoNetwork as error:
             print(f"SKIPPED fleet: no environment with DuckDB: {error}\n0 passed, 0 failed, 1 skipped")
             sys.exit(0)
         python = str(ENVIRONMENT / "bin/python")

@@ -2,5 +2,6 @@
 
 report      all answers of a fleet's tables;  results: what was measured;  export: tables of many traces
 arguments   what the words of a command line may be
+fetching    how far the objects below a URL are
 output      files and messages
 """

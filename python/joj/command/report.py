@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from joj.command import arguments
+from joj.command import arguments, fetching
 from joj.command.output import answer, write
 
 EXAMPLES = """
@@ -13,6 +13,7 @@ examples:
   python3 -m joj fleet report DIR --group-by device,app_version --html fleet.html
   python3 -m joj fleet report DIR --compare app_version=1.0,2.0 --json -
   python3 -m joj fleet report DIR --engine spark --master 'local[2]'
+  python3 -m joj fleet report s3://BUCKET/FOLDER
 
 The exit code is 0, 1 where there is no answer, 2 for a wrong command line, 130 after Ctrl-C.
 """
@@ -21,12 +22,16 @@ The exit code is 0, 1 where there is no answer, 2 for a wrong command line, 130 
 def add(commands: Any) -> None:
     """Its options."""
     parser = commands.add_parser("report", help="all answers", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", metavar="DIR", help="below it lie tables of `joj trace --export parquet=DIR`")
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        help="below it lie tables of `joj trace --export parquet=DIR`; or a URL: s3://, gs://, hdfs://, file://",
+    )
     parser.add_argument("--group-by", type=arguments.keys, default=["device"], metavar="KEYS", help="columns and labels, with commas between")
     parser.add_argument("--compare", type=arguments.comparison, metavar="KEY=BEFORE,AFTER", help="two versions, by pairs of devices")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page")
     arguments.json_file(parser)
-    arguments.check(parser, "read all bytes of each file, or its end")
+    arguments.check(parser, "read all bytes of each file, or its end (below a URL always all)")
     arguments.engine(parser)
     parser.set_defaults(run=run)
 
@@ -36,8 +41,11 @@ def run(options: argparse.Namespace) -> int:
     # Here: --help needs none of it.
     from joj import page, report, text
     from joj.fleet import load
+    from joj.objects import is_url
 
-    fleet = load(options.directory, options.engine, options.check, **arguments.engine_options(options))
+    if is_url(options.directory):
+        fetching.end_as_at_interrupt()
+    fleet = load(options.directory, options.engine, options.check, fetching.Shown(), **arguments.engine_options(options))
     made = report.make(fleet, options.group_by, options.compare)
     if options.html:
         write(options.html, page.page(made))

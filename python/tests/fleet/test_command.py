@@ -24,7 +24,6 @@ class Command(FleetTest):
             ([even(), "--compare", "app_version=1.0,1.0"], "app_version=1.0 is named twice"),
             ([even(), "--compare", "device=car-a,car-b"], "device cannot be compared by pairs of one device"),
             ([even(), "--compare", "device_id=a,b"], "device_id cannot be compared by pairs of one device"),
-            (["s3://bucket/fleet"], "this version reads directories alone"),
         ]:
             said = self.refused(*arguments)
             self.assertIn(told, said)

@@ -1,0 +1,244 @@
+"""Tables below a URL: each object of a bucket, or of HDFS, is fetched once, into a folder that is gone at the end.
+
+What was fetched is checked and read like files of a directory. Messages call it by its URL.
+"""
+
+import os
+import re
+import shutil
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from joj import temporary
+from joj.errors import JojError
+from joj.files import UNFINISHED, Problem, is_unfinished
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+#: Objects that are fetched at a time. Of small ones nearly all the time is waiting.
+FETCHED_AT_ONCE = 16
+#: How their threads are called.
+THREADS = "joj-fetch"
+PIECE_BYTES = 4 << 20
+#: So many objects in a row that cannot be fetched: the network is gone, or the credentials are. Each of them may take seconds.
+FAILURES_MAX = 20
+#: Google's client tries for 15 minutes where nothing is said.
+GOOGLE_RETRY = "retry_limit_seconds"
+GOOGLE_RETRY_SECONDS = 30
+#: What a message has in it, and how to mend that.
+MENDS = {
+    "NO_SUCH_BUCKET": "name a bucket that is there",
+    "ACCESS_DENIED": "the credentials may not read it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, say which",
+    "INVALID_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, say which credentials",
+    "SIGNATURE": "AWS_SECRET_ACCESS_KEY is not that of AWS_ACCESS_KEY_ID",
+    "NETWORK_CONNECTION": "is the network there? Another server than Amazon's: `?endpoint_override=HOST:PORT&scheme=http`",
+    "libjvm": "hdfs:// needs a JDK (JAVA_HOME) and Hadoop (HADOOP_HOME, and CLASSPATH: what `hadoop classpath --glob` prints)",
+    "libhdfs": "hdfs:// needs Hadoop (HADOOP_HOME, and CLASSPATH: what `hadoop classpath --glob` prints)",
+    "OAuth2": "GOOGLE_APPLICATION_CREDENTIALS names a file with credentials; a public bucket is `gs://anonymous@BUCKET`",
+    "No such file": "name a folder that is there",
+    "does not exist": "name a folder that is there",
+    "Unrecognized filesystem": "take s3://, gs://, hdfs:// or file://",
+}
+MEND = "are the URL, the credentials and the network as they must be? (docs/fleet.md, \"Buckets\")"
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What lies below a URL."""
+
+    #: Without user, password and options.
+    url: str
+    filesystem: Any
+    #: Of each table: its name below the URL, its path in the file system, its size.
+    tables: list[tuple[str, str, int]]
+    #: Names below the URL of what is still being written.
+    unfinished: list[str]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the fetching is."""
+
+    url: str
+    folder: str
+    files: int
+    bytes: int
+    files_done: int = 0
+    bytes_done: int = 0
+
+
+class Fetched:
+    """Copies of objects. Their folder is removed when nobody has this any more, and at the end of the process."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.folder = temporary.folder()
+        self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        #: No thread writes any more.
+        self.is_ended = False
+        self.paths: list[str] = []
+        self.problems = [Problem(objects.url + name, UNFINISHED) for name in objects.unfinished]
+        self._urls = [objects.url + name for name, _, _ in objects.tables]
+        self._path = re.compile(rf"{re.escape(self.folder)}/(\d+)\.parquet")
+
+    def path(self, number: int) -> str:
+        """Where an object's copy is: a number. An object's name may be anything, `../a` too."""
+        return f"{self.folder}/{number}.parquet"
+
+    def end(self) -> None:
+        """Removes what there is; threads that still wait for a server write nothing more."""
+        self.is_ended = True
+        self.remove()
+        # A thread was at it.
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def named(self, text: str) -> str:
+        """The text with URLs in place of the copies' paths."""
+        return self._path.sub(lambda found: self._urls[int(found[1])], text)
+
+
+def is_url(directory: str | os.PathLike[str]) -> bool:
+    """Whether it is one."""
+    return URL.match(str(directory)) is not None
+
+
+def reach(url: str) -> tuple[str, Objects | None]:
+    """How messages call a URL, and what lies below it. Below `file://` that is a directory, and it is the directory's path."""
+    import pyarrow
+    from pyarrow.fs import FileSelector, FileSystem, FileType
+
+    parts = urlsplit(url)
+    # There may be a password.
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+    if parts.scheme in ("gs", "gcs") and GOOGLE_RETRY not in parts.query:
+        url += f"{'&' if parts.query else '?'}{GOOGLE_RETRY}={GOOGLE_RETRY_SECONDS}"
+    try:
+        filesystem, root = FileSystem.from_uri(url)
+        if filesystem.type_name == "local":
+            return root, None
+        root = root.rstrip("/")
+        listed = filesystem.get_file_info(FileSelector(root, recursive=True))
+    except (OSError, pyarrow.ArrowException) as error:
+        told = _told(error).replace(url, shown)
+        if "Cannot parse" in told:
+            # What of it is a password, nobody knows.
+            raise JojError(f"this {parts.scheme}:// is no URL; write / and @ of a password as %2F and %40") from error
+        raise JojError(f"cannot list {shown}: {told}; {_mend(told)}") from error
+    objects = Objects(shown, filesystem, [], [])
+    unfinished = set()
+    for info in sorted(listed, key=lambda info: info.path):
+        name = info.path[len(root) :]
+        part = re.match(r"(.*?/[^/]*\.part)/", name)
+        if info.type != FileType.File:
+            continue
+        if part:
+            # A folder of `fleet export`.
+            unfinished.add(part[1])
+        elif is_unfinished(name):
+            unfinished.add(name)
+        elif name.endswith(".parquet"):
+            objects.tables.append((name, info.path, info.size))
+    objects.unfinished.extend(sorted(unfinished))
+    return shown, objects
+
+
+def fetch(objects: Objects, progress: Callable[[Progress], None] | None = None) -> Fetched:
+    """Copies of the tables. One that cannot be fetched is a problem; where there is no room, or nothing more comes, this raises."""
+    fetched = Fetched(objects)
+    pool = ThreadPoolExecutor(FETCHED_AT_ONCE, THREADS)
+    try:
+        _fetch_all(objects, fetched, pool, progress or (lambda _: None))
+    except BaseException:
+        # Not to be waited for: a client that hears nothing tries again for minutes.
+        pool.shutdown(wait=False, cancel_futures=True)
+        fetched.end()
+        raise
+    pool.shutdown()
+    return fetched
+
+
+def _fetch_all(
+    objects: Objects, fetched: Fetched, pool: ThreadPoolExecutor, progress: Callable[[Progress], None]
+) -> None:
+    sizes = [size for _, _, size in objects.tables]
+    free = shutil.disk_usage(fetched.folder).free
+    if sum(sizes) > free:
+        raise _no_room(f"{sum(sizes):,} bytes of {objects.url} are to be fetched, and {free:,} are free")
+    told = Progress(objects.url, fetched.folder, len(sizes), sum(sizes))
+    if sizes:
+        progress(told)
+    failures = 0
+    reasons = pool.map(lambda number: _fetch(objects, number, fetched), range(len(sizes)))
+    for number, reason in enumerate(reasons):
+        if reason is None:
+            failures = 0
+            fetched.paths.append(fetched.path(number))
+        else:
+            failures += 1
+            fetched.problems.append(Problem(objects.url + objects.tables[number][0], f"cannot be fetched: {reason}"))
+        if failures == FAILURES_MAX:
+            raise JojError(
+                f"{FAILURES_MAX} objects of {objects.url} in a row cannot be fetched, "
+                f"the last one {fetched.problems[-1].path}: {reason}; {_mend(str(reason))}"
+            )
+        done = (told.files_done + 1, told.bytes_done + sizes[number])
+        told = Progress(told.url, told.folder, told.files, told.bytes, *done)
+        progress(told)
+
+
+def _fetch(objects: Objects, number: int, fetched: Fetched) -> str | None:
+    """Fetches an object; says why it cannot be fetched."""
+    import pyarrow
+
+    _, source, size = objects.tables[number]
+    try:
+        with objects.filesystem.open_input_stream(source) as stream:
+            copied = _copy(stream, number, fetched)
+    except FileNotFoundError:
+        return "it was removed after it was listed"
+    except (OSError, pyarrow.ArrowException) as error:
+        return _told(error)
+    return None if copied == size else f"it has {copied:,} bytes, and had {size:,} when it was listed: it was changed meanwhile"
+
+
+def _copy(stream: Any, number: int, fetched: Fetched) -> int:
+    """Copies a stream into a file; returns how many bytes it had."""
+    copied = 0
+    _append(fetched, number, b"")
+    while piece := stream.read(PIECE_BYTES):
+        _append(fetched, number, piece)
+        copied += len(piece)
+    return copied
+
+
+def _append(fetched: Fetched, number: int, piece: bytes) -> None:
+    if fetched.is_ended:
+        return
+    path = fetched.path(number)
+    try:
+        with open(path, "ab") as file:
+            file.write(piece)
+    except OSError as error:
+        raise _no_room(f"cannot write {path}: {error.strerror}") from error
+
+
+def is_fetching() -> bool:
+    """Whether a thread waits for a server. The end of the interpreter would wait for it."""
+    return any(thread.name.startswith(THREADS) for thread in threading.enumerate())
+
+
+def _no_room(told: str) -> JojError:
+    return JojError(f"{told}; make room in {temporary.place()}, or name another place: TMPDIR=DIR")
+
+
+def _told(error: Exception) -> str:
+    """What a client says, in a line without the numbers of the request."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r" \(Request ID: .*?\)| error_info=.*", "", lines[0])
+
+
+def _mend(told: str) -> str:
+    return next((mend for sign, mend in MENDS.items() if sign in told), MEND)
