@@ -28,10 +28,10 @@ mod planted_stock;
 mod sides;
 mod stock;
 
-#[allow(dead_code, reason = "others begin with a seed of their own")]
+#[allow(clippy::unwrap_used, dead_code, reason = "it belongs to the generator, of which others use more")]
 #[path = "../real/chance.rs"]
 mod chance;
-#[allow(clippy::unwrap_used, dead_code, reason = "the generator's other users use more of it")]
+#[allow(clippy::unwrap_used, dead_code, reason = "as above")]
 #[path = "../generator"]
 mod generator {
     //! The part of the generator that needs no processes.
