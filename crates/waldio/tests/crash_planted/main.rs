@@ -16,7 +16,7 @@ mod support;
 
 static ONE_BUG: Mutex<()> = Mutex::new(());
 
-/// As long as somebody has it, no other test plants a bug.
+/// As long as a test has it, no other test plants a bug.
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     ONE_BUG.lock().unwrap_or_else(PoisonError::into_inner)
 }

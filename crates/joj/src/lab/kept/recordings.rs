@@ -42,8 +42,8 @@ impl<'a> KeptRecordings<'a> {
         KeptRecordings { directory, ends }
     }
 
-    /// Waits for the joj that records there now, where one of the recordings `numbers` is not whole: who records nothing waits for
-    /// nobody. Until the value is gone no other joj records there.
+    /// Waits for the joj that records there now, where one of the recordings `numbers` is not whole: a joj that records nothing
+    /// waits for no other. Until the value is gone no other joj records there.
     /// # Errors
     /// A signal, or the directory cannot be locked.
     pub fn turn(&self, mut numbers: impl Iterator<Item = usize>) -> Result<Option<File>, SessionEnd> {

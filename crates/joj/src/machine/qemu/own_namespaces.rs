@@ -1,5 +1,5 @@
 //! Namespaces of a thread's own, and the way back: its mounts, its SysV IPC and message queues, its host name (namespaces(7)). What is
-//! changed in them is gone when the thread is back and all that it started meanwhile has ended.
+//! changed in them is gone when the thread is back and all that it started while it was in them has ended.
 
 use std::fs::File;
 use std::io;

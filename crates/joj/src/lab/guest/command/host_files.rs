@@ -62,7 +62,7 @@ pub struct ListedFiles {
 }
 
 impl UsedFiles {
-    /// Ends watching. What was used in a run has to be listed there: behind its end its mounts have no place any more.
+    /// Ends watching. What a run used has to be listed before it ends: after that its mounts have no place any more.
     /// # Errors
     /// The kernel does not tell.
     pub fn list(self) -> Result<ListedFiles, GuestError> {
