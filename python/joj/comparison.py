@@ -59,16 +59,16 @@ def compare(fleet: Fleet, key: str, before: str, after: str) -> list[Difference]
         raise JojError(f"{key} cannot be compared by pairs of one device; name a label such as app_version")
     if before == after:
         raise JojError(f"{key}={before} is named twice; name two versions")
-    rows = [row for row in figures(fleet, ["device", "device_id", key], METRICS) if row["keys"][1]]
-    values = {str(row["keys"][2]) for row in rows}
+    known = [one for one in figures(fleet, ["device", "device_id", key], METRICS) if one.keys[1]]
+    values = {str(one.keys[2]) for one in known}
     for value in (before, after):
         if value not in values:
-            known = ", ".join(sorted(values)[:10]) or "none with a device_id"
-            raise JojError(f"no trace has {key}={value}; there are {known}")
-    found: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
-    for row in rows:
-        model, unit, value = row["keys"]
-        found[model, unit][str(value)] = row
+            there = ", ".join(sorted(values)[:10]) or "none with a device_id"
+            raise JojError(f"no trace has {key}={value}; there are {there}")
+    found: dict[tuple[object, object], dict[str, Row]] = defaultdict(dict)
+    for one in known:
+        model, unit, version = one.keys
+        found[model, unit][str(version)] = one.values
     pairs = [(of_unit[before], of_unit[after]) for of_unit in found.values() if {before, after} <= set(of_unit)]
     if not pairs:
         raise JojError(f"no device has both {key}={before} and {key}={after}: nothing can be paired")

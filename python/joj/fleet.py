@@ -97,7 +97,7 @@ class Fleet:
         return keys
 
     def commits_by(self, keys: Sequence[str]) -> Table:
-        """What is asked of commits, with a column for each key: `column_of` says which."""
+        """What is asked of commits, with a column for each key: `key_columns` says which."""
         return self._labelled(self.asked["commits"], self.check_keys(keys))
 
     def runs_by(self, keys: Sequence[str]) -> Table:
@@ -173,11 +173,6 @@ def with_names(table: Table, keys: Sequence[str]) -> Table:
         if key.lower() not in (column.lower() for column in table.columns):
             table = table.rename({key: LABEL_PREFIX + key})
     return table
-
-
-def column_of(row: Row, key: str) -> str:
-    """The column of a key in an answer."""
-    return LABEL_PREFIX + key if LABEL_PREFIX + key in row else key
 
 
 def load(

@@ -30,22 +30,23 @@ class Outlier:
 
 def outliers(fleet: Fleet, metrics: Sequence[str] = ("flush_p50_ms", "kib_per_commit")) -> list[Outlier]:
     """Devices far from the median of their model, the farthest first."""
-    by_model: dict[str, list[Row]] = defaultdict(list)
-    for row in figures(fleet, ["device", "device_id"], metrics):
-        by_model[row["device"]].append(row)
+    by_model: dict[str, list[tuple[str, Row]]] = defaultdict(list)
+    for one in figures(fleet, ["device", "device_id"], metrics):
+        model, unit = map(str, one.keys)
+        by_model[model].append((unit, one.values))
     found: list[tuple[float, Outlier]] = []
     for metric in metrics:
         for model, rows in by_model.items():
-            logs = [(math.log(row[metric]), row) for row in rows if row["device_id"] and row.get(metric)]
+            logs = [(math.log(row[metric]), unit, row[metric]) for unit, row in rows if unit and row.get(metric)]
             if len(logs) < DEVICES_MIN:
                 continue
-            middle = median(value for value, _ in logs)
+            middle = median(value for value, _, _ in logs)
             # 1.4826: of normally distributed values, the standard deviation.
-            usual = 1.4826 * median(abs(value - middle) for value, _ in logs)
-            for value, row in logs:
+            usual = 1.4826 * median(abs(value - middle) for value, _, _ in logs)
+            for value, unit, figure in logs:
                 distance = abs(value - middle)
                 if distance > max(DISTANCE_MIN * usual, math.log(RATIO_MIN)):
-                    outlier = Outlier(model, row["device_id"], metric, row[metric], math.exp(middle))
+                    outlier = Outlier(model, unit, metric, figure, math.exp(middle))
                     found.append((distance, outlier))
     found.sort(key=lambda one: (-one[0], one[1].device_id))
     return [outlier for _, outlier in found]

@@ -55,6 +55,11 @@ def _some(by: Sequence[str]) -> Sequence[str]:
 def per_commit(fleet: Fleet, by: Sequence[str] = ("device",)) -> Table:
     """What a commit costs: written KiB, without and with the group's checkpoints shared out, KiB of the journaling of SQLite's
     journal (JOJ), flushes, time, share with an fsync."""
+    return with_names(per_commit_by_columns(fleet, by), by)
+
+
+def per_commit_by_columns(fleet: Fleet, by: Sequence[str]) -> Table:
+    """The same with the keys' columns called as `key_columns` says: no label's name is that of a figure."""
     rows = fleet.commits_by(_some(by))
     rows = rows.filter(rows.kind.isin(["commit", "checkpoint"]))
     keys, commit = key_columns(by), rows.kind == "commit"
@@ -86,16 +91,21 @@ def per_commit(fleet: Fleet, by: Sequence[str] = ("device",)) -> Table:
         commit_p50_ms=sums.commit_p50_ms,
         commit_p99_ms=sums.commit_p99_ms,
     )
-    return with_names(answer.order_by(keys), by)
+    return answer.order_by(keys)
 
 
 def flushes(fleet: Fleet, by: Sequence[str] = ("device",)) -> Table:
     """How long the device takes for a flush, from issue to completion."""
+    return with_names(flushes_by_columns(fleet, by), by)
+
+
+def flushes_by_columns(fleet: Fleet, by: Sequence[str]) -> Table:
+    """The same with the keys' columns called as `key_columns` says."""
     runs, keys = fleet.runs_by(_some(by)), key_columns(by)
     runs = runs.filter((runs.operation == "flush") & runs.issued_ns.notnull() & runs.completed_ns.notnull())
     took = runs.completed_ns - runs.issued_ns
     answer = runs.group_by(keys).agg(flushes=runs.count(), flush_ns=_sum(took), **_quantiles(took, "flush"))
-    return with_names(answer.order_by(keys), by)
+    return answer.order_by(keys)
 
 
 def modes(fleet: Fleet, by: Sequence[str] = ()) -> Table:

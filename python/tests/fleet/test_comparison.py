@@ -3,6 +3,7 @@
 import math
 import random
 
+import table_files
 from fleets import FleetTest, answers, even, generate, load, planted
 
 #: What was planted: the factor, and where nothing was.
@@ -45,6 +46,21 @@ class Comparison(FleetTest):
             self.assertEqual(row.verdict, "none" if factor == 1 else "regression", row)
             self.assertEqual((row.devices, row.left_out), (answers(planted())["pairs"], 0))
             self.assertTrue(row.low <= factor <= row.high and abs(row.ratio / factor - 1) < 0.1, row)
+
+    def test_a_label_may_be_called_like_a_figure(self) -> None:
+        from joj.comparison import METRICS, compare
+
+        labels = (*METRICS, "commits", "flushes", "keys", "values", "label_device", "label_device_id", "label_app_version")
+        place = self.copy(40)
+        for path in place.glob("*/*.parquet"):
+            own = table_files.read(path)[1]["labels"]
+            table_files.change(path, {"labels": own | {label: f"v{own.get('app_version', '')}" for label in labels}})
+        # With more threads the quantiles of two questions may differ.
+        fleet = load(place, threads=1)
+        expected = compare(fleet, "app_version", "1.0", "2.0")
+        self.assertGreater(expected[0].devices, 10)
+        for label in labels:
+            self.assertEqual(compare(fleet, label, "v1.0", "v2.0"), expected, label)
 
     def test_none_is_found_where_none_is(self) -> None:
         from joj.comparison import compare
