@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, pstdev
 
 from joj.errors import JojError
@@ -26,6 +26,9 @@ ERROR = 0.01
 DISTANCE = NormalDist().inv_cdf(1 - ERROR / len(METRICS) / 2 / 3.178)
 #: Of fewer pairs no distance is that large.
 PAIRS_MIN = math.floor(DISTANCE**2) + 1
+#: Of one side so many times as many commits as of the other, over all devices: then a ratio and its inverse are not as likely, as
+#: means of few commits are small more often than those of many.
+COMMITS_RATIO_MAX = 1.5
 #: A smaller change of the ratio is not called one.
 RATIO_CHANGE_MIN = 0.02
 
@@ -45,8 +48,11 @@ class Difference:
     ratio: float | None
     low: float | None
     high: float | None
-    #: `regression`, `improvement`, `none`, or `too few` devices.
+    #: `regression`, `improvement`, `none`, or `too few` devices, or `unequal` numbers of commits.
     verdict: str
+    #: Of a device, the mean.
+    commits_before: float | None = None
+    commits_after: float | None = None
 
 
 #: The figure of a device before and after.
@@ -72,13 +78,24 @@ def compare(fleet: Fleet, key: str, before: str, after: str) -> list[Difference]
     pairs = [(of_unit[before], of_unit[after]) for of_unit in found.values() if {before, after} <= set(of_unit)]
     if not pairs:
         raise JojError(f"no device has both {key}={before} and {key}={after}: nothing can be paired")
-    return [_of_metric(metric, pairs) for metric in METRICS]
+    commits = [(one["commits"], two["commits"]) for one, two in pairs]
+    return [_with_commits(_of_metric(metric, pairs), commits) for metric in METRICS]
 
 
 def _of_metric(metric: str, rows: Sequence[tuple[Row, Row]]) -> Difference:
     both = [(one.get(metric), two.get(metric)) for one, two in rows]
     pairs = [(float(one), float(two)) for one, two in both if one is not None and two is not None]
     return difference(metric, pairs, len(both) - len(pairs))
+
+
+def _with_commits(found: Difference, commits: Sequence[tuple[int, int]]) -> Difference:
+    """With the commits of both sides, and without a verdict where these are too unequal."""
+    before, after = (fmean(pair[place] for pair in commits) for place in (0, 1))
+    found = replace(found, commits_before=before, commits_after=after)
+    distance = abs(fmean(math.log(two / one) for one, two in commits))
+    if found.verdict == "too few" or distance <= math.log(COMMITS_RATIO_MAX):
+        return found
+    return replace(found, low=None, high=None, verdict="unequal")
 
 
 def difference(metric: str, pairs: Sequence[Pair], left_out: int = 0) -> Difference:

@@ -62,6 +62,22 @@ class Comparison(FleetTest):
         for label in labels:
             self.assertEqual(compare(fleet, label, "v1.0", "v2.0"), expected, label)
 
+    def test_versions_with_unequal_numbers_of_commits_get_no_verdict(self) -> None:
+        from joj.comparison import compare
+
+        for version in ("1.0", "2.0"):
+            for share, verdicts in ((0.9, {"none", "regression"}), (0.5, {"unequal"})):
+                place = self.copy(80)
+                for path in (place / "commits").iterdir():
+                    rows, header = table_files.read(path)
+                    if header["labels"].get("app_version") == version:
+                        table_files.write(path, rows.slice(0, int(share * rows.num_rows)), header)
+                for row in compare(load(place), "app_version", "1.0", "2.0"):
+                    self.assertIn(row.verdict, verdicts, row)
+                    self.assertEqual(row.low is None, row.verdict == "unequal")
+                    ratio = row.commits_after / row.commits_before
+                    self.assertAlmostEqual(ratio if version == "2.0" else 1 / ratio, share, delta=0.05)
+
     def test_none_is_found_where_none_is(self) -> None:
         from joj.comparison import compare
 
