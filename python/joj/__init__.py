@@ -14,21 +14,37 @@ files       which traces below a directory are whole;  integrity: whether a file
 shards      a plan of the lab, shared out over Spark's workers
 """
 
-import importlib
-from typing import Any
-
-from joj import questions
 from joj.errors import JojError
-from joj.exporting import export
-from joj.fleet import Fleet, load
-from joj.shards import lab
 from joj.version import VERSION as __version__
 
 __all__ = ["Fleet", "JojError", "__version__", "export", "lab", "load", "questions", "results"]
 
+#: The module of each name. None is imported before it is asked for: an engine takes half a second, and Ctrl-C may come then.
+_MODULES = {
+    "Fleet": "joj.fleet",
+    "load": "joj.fleet",
+    "export": "joj.exporting",
+    "lab": "joj.shards",
+}
+_PACKAGE = ("comparison", "fleet", "outliers", "questions", "results")
 
-def __getattr__(name: str) -> Any:
-    # Not before it is asked for: it needs pyarrow, which comes with an engine.
-    if name == "results":
-        return importlib.import_module("joj.results")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from joj import comparison, outliers, questions, results  # noqa: F401
+    from joj.exporting import export
+    from joj.fleet import Fleet, load
+    from joj.shards import lab
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _PACKAGE:
+        return import_module(f"joj.{name}")
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module `joj` has no `{name}`")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_PACKAGE})

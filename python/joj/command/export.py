@@ -2,12 +2,11 @@
 
 import argparse
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from joj.command import arguments
+from joj.command import arguments, stopping
 from joj.command.output import answer
 from joj.errors import JojError
 
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if len(labels) < len(options.label):
         raise JojError("a label is named twice; give each key one value")
     # Told to end, it ends its processes as at Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stopping.hear_termination()
     spark = spark_session(options.master) if options.engine == "spark" else None
     exported = export(
         options.traces,

@@ -1,6 +1,5 @@
 """How far the objects below a URL are fetched, on standard error."""
 
-import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -13,14 +12,6 @@ QUIET_SECONDS = 1.0
 #: Between two lines.
 STEP_SECONDS = 0.2
 MIB = 1 << 20
-
-
-def end_as_at_interrupt() -> None:
-    """Makes what ends a process end it as Ctrl-C does: what was fetched is removed."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Not under nohup.
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
 
 
 class Shown:

@@ -8,16 +8,35 @@ from typing import Any
 from joj.errors import JojError
 
 
+class CannotSay(Exception):
+    """Why standard output cannot be written."""
+
+
 def answer(json_file: Path | None, document: Any, text: str, problems: str) -> None:
     """Writes the JSON where it is wanted, and the text but where standard output has the JSON. `problems`: what is said then."""
     is_standard = json_file == Path("-")
     if json_file:
         written = json.dumps(document, indent=2, allow_nan=False) + "\n"
-        sys.stdout.write(written) if is_standard else write(json_file, written)
+        _say(written) if is_standard else write(json_file, written)
     if is_standard:
         sys.stderr.write(problems)
     else:
+        _say(text)
+
+
+def _say(text: str) -> None:
+    try:
         sys.stdout.write(text)
+    except OSError as error:
+        raise CannotSay(error.strerror) from error
+
+
+def flush() -> None:
+    """Has standard output written."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise CannotSay(error.strerror) from error
 
 
 def write(path: Path, document: str) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from joj.command import arguments, fetching
+from joj.command import arguments, fetching, stopping
 from joj.command.output import answer, write
 
 EXAMPLES = """
@@ -41,10 +41,8 @@ def run(options: argparse.Namespace) -> int:
     # Here: --help needs none of it.
     from joj import page, report, text
     from joj.fleet import load
-    from joj.objects import is_url
 
-    if is_url(options.directory):
-        fetching.end_as_at_interrupt()
+    stopping.hear_termination()
     fleet = load(options.directory, options.engine, options.check, fetching.Shown(), **arguments.engine_options(options))
     made = report.make(fleet, options.group_by, options.compare)
     if options.html:

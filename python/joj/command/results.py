@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from joj.command import arguments
+from joj.command import arguments, stopping
 from joj.command.output import answer
 
 EXAMPLES = """
@@ -32,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
     # Here: --help needs none of it.
     from joj.results import load, report
 
+    stopping.hear_termination()
     results = load(options.directory, options.engine, options.check, **arguments.engine_options(options))
     made = report.make(results)
     answer(options.json, made.as_json(), report.show(made), report.problems(made.problems))

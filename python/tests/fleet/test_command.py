@@ -1,5 +1,6 @@
 """The command: its answers, its messages, and what it makes of names that nobody expects."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,7 +9,7 @@ import sys
 import unittest.mock
 
 import table_files
-from fleets import FleetTest, command, even, planted, process, work
+from fleets import JOJ, FleetTest, call, command, even, planted, process, work
 
 #: The first lines of a program for which a few rows are too many for memory.
 LARGE = "import sys, joj.__main__, joj.engines; joj.engines.MEMORY_ROWS = 0\n"
@@ -79,6 +80,40 @@ class Command(FleetTest):
 
     def test_a_page_that_does_not_fit_is_gone(self) -> None:
         place, page = self.copy(1), self.folder() / "page.html"
+    def test_help_that_cannot_be_written_is_named(self) -> None:
+        with open("/dev/full", "w") as full:
+            line = [sys.executable, "-m", "joj", "fleet", "report", "--help"]
+            ended = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((ended.returncode, ended.stderr), (1, "joj: cannot write standard output: No space left on device\n"))
+
+    def test_what_cannot_be_read_is_named_in_each_command(self) -> None:
+        # Root may read everything: a name that is too long is refused to everybody.
+        name = "a" * 5000
+        for arguments in (("report", name), ("results", name)):
+            ended = call(*arguments)
+            self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+            self.assertRegex(ended.stderr, "^joj: cannot read a{5000}: File name too long; name what this user can read\n$")
+        ended = call("export", name, "--out", self.folder() / "out", "--joj", JOJ)
+        self.assertEqual(ended.returncode, 1)
+        self.assertRegex(ended.stdout, "a{5000}: File name too long")
+
+    def test_an_empty_name_is_not_the_working_directory(self) -> None:
+        place = self.copy(1)
+        with contextlib.chdir(place):
+            for arguments in (("report", ""), ("results", ""), ("export", "", "--out", "x"), ("export", "runs", "--out", "")):
+                ended = call(*arguments)
+                self.assertEqual((ended.returncode, ended.stdout), (1, ""), arguments)
+                self.assertIn("joj: the name of a file or folder is empty", ended.stderr)
+            self.assertEqual(sorted(os.listdir()), ["commits", "runs"])
+
+    def test_a_working_directory_that_is_gone_is_named(self) -> None:
+        place = self.folder() / "gone"
+        place.mkdir()
+        with contextlib.chdir(place):
+            place.rmdir()
+            for arguments in (("results", "x"), ("export", "x", "--out", "y")):
+                self.assertIn("is below the working directory, which was removed", call(*arguments).stderr)
+
         # 1,024 bytes are less than the page has, and than DuckDB's file of kept rows would have.
         program = "import sys, joj.fleet, joj.__main__; joj.fleet.SMALL_FILE_ROWS = 0; sys.exit(joj.__main__.main())"
         line = f"ulimit -f 1; trap '' XFSZ; exec {sys.executable} -c '{program}' fleet report {place} --html {page}"
@@ -128,6 +163,38 @@ class Command(FleetTest):
 
     def test_ctrl_c_ends_a_query(self) -> None:
         program = (
+    def test_ctrl_c_while_a_library_is_imported_is_no_traceback(self) -> None:
+        program = (
+            "import os, runpy, signal, sys\n"
+            "class Finder:\n"
+            "    def find_spec(self, name, path, target=None):\n"
+            "        if name == wanted:\n"
+            # Python notes it where it passes such a text, as some libraries have.
+            "            exec('os.kill(os.getpid(), signal.SIGINT)')\n"
+            "wanted = sys.argv.pop(1)\n"
+            "sys.meta_path.insert(0, Finder())\n"
+            "runpy.run_module('joj', run_name='__main__', alter_sys=True)"
+        )
+        for name in ("argparse", "joj.command.line", "joj.engines", "ibis", "pyarrow", "duckdb"):
+            line = [sys.executable, "-c", program, name, "fleet", "report", str(even())]
+            ended = subprocess.run(line, capture_output=True, text=True)
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (130, "", "joj: stopped\n"), name)
+
+    def test_the_package_imports_nothing_that_takes_long(self) -> None:
+        program = "import sys, joj; print(*(name for name in sys.modules if name.partition('.')[0] in ('ibis', 'pyarrow', 'duckdb', 'argparse')))"
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout.strip()), (0, ""))
+
+    def test_what_comes_at_the_end_is_too_late_to_stop_anything(self) -> None:
+        program = (
+            "import atexit, os, signal, sys\n"
+            "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+            "import joj.__main__ as line\n"
+            f"line._end(line.main(['fleet', 'report', {str(self.copy(1))!r}]))"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+
             "import os, signal, sys, threading, duckdb, joj.__main__, joj.command.report as report\n"
             "def run(_):\n"
             "    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"

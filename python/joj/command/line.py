@@ -1,0 +1,63 @@
+"""The command line: its words, and what is said where there is no answer."""
+
+import argparse
+import io
+import os
+import sys
+
+from joj.command import export, report, results
+from joj.command.output import CannotSay, flush, lines
+from joj.errors import JojError
+from joj.version import VERSION
+
+#: What DuckDB says of Ctrl-C while it computes.
+INTERRUPTED = "Query interrupted"
+
+
+def run(arguments: list[str] | None) -> int:
+    """Does what the words say; returns the exit code. Ctrl-C raises."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Paths that are no UTF-8, and labels that the terminal's encoding lacks.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(arguments)
+    except JojError as error:
+        told = str(error)
+    except CannotSay as error:
+        # What is left of it would be tried again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        told = f"cannot write standard output: {error}"
+    except OSError as error:
+        # Of no file that the commands know of.
+        told = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except RuntimeError as error:
+        if str(error) != INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from error
+    print(f"joj: {lines(told)}", file=sys.stderr)
+    return 1
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit:
+        # It may be help that nobody can read.
+        flush()
+        raise
+    except OSError as error:
+        raise CannotSay(error.strerror) from error
+    code: int = options.run(options)
+    flush()
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m joj", description="Answers from what joj writes")
+    parser.add_argument("--version", action="version", version=VERSION)
+    fleet = parser.add_subparsers(required=True).add_parser("fleet", help="many traces or results together")
+    commands = fleet.add_subparsers(required=True)
+    for command in (report, results, export):
+        command.add(commands)
+    return parser
