@@ -5,6 +5,7 @@ A trace counts where both of its files are whole and of one export.
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ def take_inventory(directory: str | os.PathLike[str], check: str = "full") -> In
     """Looks at every file below the directory. `check`: `full` reads all bytes, `footer` only the end of each file."""
     known_check(check)
     root = Path(directory)
-    if not root.is_dir():
+    if not stat.S_ISDIR(mode_of(directory)):
         raise JojError(f"{root} is no directory; name that of `joj trace --export parquet=DIR`")
     problems: list[Problem] = []
     paths = sorted(_tables_below(root, lambda path, reason: problems.append(Problem(path, reason))))
@@ -146,6 +147,31 @@ def _why_no_trace(of_trace: Found) -> str | None:
         return f"its trace has no whole file of {missing[0]}"
     exports = {header["export_id"] for _, header in of_trace.values()}
     return None if len(exports) == 1 else "its trace's commits and runs are of two exports: export the trace again"
+
+
+def check_named(named: str | os.PathLike[str]) -> None:
+    """Raises where nothing is named. Else that would be the working directory."""
+    if not os.fspath(named):
+        raise JojError("the name of a file or folder is empty; is a variable of the command line not set?")
+
+
+def mode_of(named: str | os.PathLike[str]) -> int:
+    """What kind of file the user names, as `stat` has it: 0 where nothing is there. Raises where that cannot be seen."""
+    check_named(named)
+    try:
+        return os.stat(named).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except OSError as error:
+        raise JojError(f"cannot read {named}: {error.strerror}; name what this user can read") from error
+
+
+def absolute(named: str | os.PathLike[str]) -> str:
+    """A path as each engine tells it."""
+    try:
+        return os.path.abspath(named)
+    except FileNotFoundError as error:
+        raise JojError(f"{named} is below the working directory, which was removed; go to one that is there") from error
 
 
 def _tables_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str]:

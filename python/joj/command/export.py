@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from joj.command import arguments, stopping
@@ -29,7 +28,7 @@ def add(commands: Any) -> None:
         "export", help="tables of saved traces", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="a saved trace, or a folder with files called .parquet")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the tables go")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the tables go")
     parser.add_argument("--jobs", type=arguments.number_of("processes"), metavar="N", help="traces at a time (default: one for each processor)")
     parser.add_argument("--label", type=arguments.label, action="append", default=[], metavar="KEY=VALUE", help="of all traces")
     parser.add_argument("--label-from-path", metavar="PATTERN", help="labels of each trace, for example {device}/{device_id}/*.parquet")

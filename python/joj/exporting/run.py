@@ -17,7 +17,7 @@ from typing import Any
 from joj.errors import JojError
 from joj.exporting import one
 from joj.exporting.traces import Tasks, tasks
-from joj.files import Problem
+from joj.files import Problem, absolute, check_named
 from joj.rows import Row
 
 #: Folders of what a killed export left.
@@ -66,7 +66,8 @@ def export(
 
     A trace that cannot be exported is a row with its reason, and raises nothing. Ctrl-C ends all processes, and what is whole stays.
     """
-    place = Path(os.path.abspath(out))
+    check_named(out)
+    place = Path(absolute(out))
     found = tasks(traces, place, labels or {}, label_from_path)
     if not found.tasks:
         raise JojError("there is no trace: name files, or folders with files called .parquet")

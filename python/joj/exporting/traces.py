@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from joj.errors import JojError
-from joj.files import UNFINISHED, Problem, files_below
+from joj.files import UNFINISHED, Problem, absolute, check_named, files_below
 
 #: In a pattern: `{KEY}` is a label's value, `*` is anything; both within one part of a path.
 WORD = re.compile(r"\{(\w+)\}|(\*)")
@@ -39,7 +39,7 @@ def tasks(
     labels_of = _labels_from_path(pattern, labels) if pattern else lambda _: dict(labels)
     found = Tasks()
     seen: set[str] = set()
-    for path in (path for named in traces for path in _paths(Path(os.path.abspath(named)), out, found.problems)):
+    for path in (path for named in traces for path in _paths(named, out, found.problems)):
         if path in seen:
             continue
         seen.add(path)
@@ -51,15 +51,17 @@ def tasks(
     return found
 
 
-def _paths(named: Path, out: Path, problems: list[Problem]) -> list[str]:
-    if not named.is_dir():
-        return [str(named)]
+def _paths(named: str | os.PathLike[str], out: Path, problems: list[Problem]) -> list[str]:
+    check_named(named)
+    root = Path(absolute(named))
+    if not os.path.isdir(root):
+        return [str(root)]
 
     def problem(path: str, reason: str) -> None:
         problems.append(Problem(path, reason))
 
     inside = f"{out}{os.sep}"
-    paths = [path for path in sorted(files_below(named, problem)) if not path.startswith(inside)]
+    paths = [path for path in sorted(files_below(root, problem)) if not path.startswith(inside)]
     for path in paths:
         if path.endswith(".parquet.part"):
             problem(path, UNFINISHED)

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,8 +130,3 @@ def _csv(text: str, path: str) -> tuple[str, int | None, pyarrow.Table]:
     if lines[0][:2] == monitor.CSV_BEGIN:
         return "monitor_samples", None, monitor.csv_rows(lines, path)
     raise Foreign(f"it is no CSV of joj's: its first line is neither `{','.join(status.COLUMNS)}` nor that of `joj monitor --csv`")
-
-
-def absolute(path: str | os.PathLike[str]) -> str:
-    """A path as each engine tells it."""
-    return os.path.abspath(path)

@@ -1,6 +1,7 @@
 """The results below a directory, as tables on an engine."""
 
 import os
+import stat
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from ibis.expr.types import Table
 
 from joj.engines import Engine, connect
 from joj.errors import JojError
-from joj.files import UNFINISHED, Problem, files_below
+from joj.files import UNFINISHED, Problem, absolute, files_below, known_check, mode_of
 from joj.results import documents, recordings
 from joj.results.columns import SCHEMAS
 from joj.rows import Row, rows_of
@@ -110,12 +111,12 @@ def take_inventory(
     directory: str | os.PathLike[str], check: str = "full"
 ) -> tuple[ResultFiles, list[tuple[str, pyarrow.Table]]]:
     """Which files count, and the rows of each by table."""
-    if check not in ("full", "footer"):
-        raise JojError(f"there is no check `{check}`; take full or footer")
+    known_check(check)
+    mode = mode_of(directory)
     inventory = ResultFiles()
     parts: list[tuple[str, pyarrow.Table]] = []
     seen: dict[bytes, str] = {}
-    for path in _paths(Path(documents.absolute(directory)), inventory):
+    for path in _paths(Path(absolute(directory)), mode, inventory):
         found = documents.read(path, check == "full")
         if isinstance(found, str):
             inventory.problems.append(Problem(path, found))
@@ -128,10 +129,10 @@ def take_inventory(
     return inventory, parts
 
 
-def _paths(root: Path, inventory: ResultFiles) -> list[str]:
-    if root.is_file():
+def _paths(root: Path, mode: int, inventory: ResultFiles) -> list[str]:
+    if stat.S_ISREG(mode):
         return [str(root)]
-    if not root.is_dir():
+    if not stat.S_ISDIR(mode):
         raise JojError(f"{root} is no directory; name one with results of joj")
 
     def problem(path: str, reason: str) -> None:

@@ -19,6 +19,8 @@ class Command(FleetTest):
     def test_it_says_what_is_wrong(self) -> None:
         for arguments, told in [
             ([work() / "nowhere"], "is no directory"),
+            (["a" * 5000], "cannot read aaa"),
+            ([""], "the name of a file or folder is empty"),
             ([self.folder()], "has no whole trace; `joj trace --export parquet=DIR` writes one"),
             ([even(), "--group-by", "colour"], "`colour` is no column and no label"),
             ([even(), "--compare", "app_version=1.0,9.9"], "no trace has app_version=9.9; there are 1.0, 2.0"),
@@ -78,8 +80,6 @@ class Command(FleetTest):
             ended = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((ended.returncode, ended.stderr), (1, "joj: cannot write standard output: No space left on device\n"))
 
-    def test_a_page_that_does_not_fit_is_gone(self) -> None:
-        place, page = self.copy(1), self.folder() / "page.html"
     def test_help_that_cannot_be_written_is_named(self) -> None:
         with open("/dev/full", "w") as full:
             line = [sys.executable, "-m", "joj", "fleet", "report", "--help"]
@@ -114,6 +114,8 @@ class Command(FleetTest):
             for arguments in (("results", "x"), ("export", "x", "--out", "y")):
                 self.assertIn("is below the working directory, which was removed", call(*arguments).stderr)
 
+    def test_a_page_that_does_not_fit_is_gone(self) -> None:
+        place, page = self.copy(1), self.folder() / "page.html"
         # 1,024 bytes are less than the page has, and than DuckDB's file of kept rows would have.
         program = "import sys, joj.fleet, joj.__main__; joj.fleet.SMALL_FILE_ROWS = 0; sys.exit(joj.__main__.main())"
         line = f"ulimit -f 1; trap '' XFSZ; exec {sys.executable} -c '{program}' fleet report {place} --html {page}"
@@ -161,8 +163,6 @@ class Command(FleetTest):
             ended = command(even())
         self.assertEqual((ended.returncode, ended.stderr), (130, "joj: stopped\n"))
 
-    def test_ctrl_c_ends_a_query(self) -> None:
-        program = (
     def test_ctrl_c_while_a_library_is_imported_is_no_traceback(self) -> None:
         program = (
             "import os, runpy, signal, sys\n"
@@ -195,6 +195,8 @@ class Command(FleetTest):
         ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
 
+    def test_ctrl_c_ends_a_query(self) -> None:
+        program = (
             "import os, signal, sys, threading, duckdb, joj.__main__, joj.command.report as report\n"
             "def run(_):\n"
             "    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
