@@ -65,8 +65,8 @@ class Inventory:
         return sum(trace.rows[table] for trace in self.traces)
 
 
-#: What was found of a trace: for each table its path and header.
-Found = dict[str, tuple[str, Header]]
+#: The whole files that were found of a trace: their paths, in order, and headers.
+Found = list[tuple[str, Header]]
 
 
 def known_check(check: str) -> None:
@@ -98,7 +98,7 @@ def inventory_of(
         name = NAME.fullmatch(os.path.basename(named(path)))
         if name:
             # Of this trace something is there.
-            found.setdefault(name[1], {})
+            found.setdefault(name[1], [])
 
     for one in problems:
         problem(one.path, one.reason)
@@ -111,42 +111,53 @@ def inventory_of(
         if isinstance(header, str):
             problem(path, header)
             continue
-        of_trace = found.setdefault(header["trace_id"], {})
-        if header["table"] in of_trace:
-            problem(path, f"the same trace as {of_trace[header['table']][0]}")
-        else:
-            of_trace[header["table"]] = (path, header)
+        found.setdefault(header["trace_id"], []).append((path, header))
     for trace_id, of_trace in found.items():
         _add(inventory, trace_id, of_trace)
     return inventory
 
 
 def _add(inventory: Inventory, trace_id: str, of_trace: Found) -> None:
-    reason = _why_no_trace(of_trace)
-    if reason is None:
-        header = of_trace["commits"][1]
-        inventory.traces.append(
-            Trace(
-                trace_id=trace_id,
-                labels=header["labels"],
-                kernel=header["kernel"],
-                span_ns=header["span_ns"],
-                lost=header["lost"],
-                files={table: path for table, (path, _) in of_trace.items()},
-                rows={table: header["rows"] for table, (_, header) in of_trace.items()},
-            )
-        )
+    whole = _whole(of_trace)
+    if whole is None:
+        inventory.left_out += 1
+        reason = _why_no_trace(of_trace)
+        inventory.problems += [Problem(inventory.named(path), reason) for path, _ in of_trace]
         return
-    inventory.left_out += 1
-    inventory.problems += [Problem(inventory.named(path), reason) for path, _ in of_trace.values()]
+    header = whole["commits"][1]
+    inventory.traces.append(
+        Trace(
+            trace_id=trace_id,
+            labels=header["labels"],
+            kernel=header["kernel"],
+            span_ns=header["span_ns"],
+            lost=header["lost"],
+            files={table: path for table, (path, _) in whole.items()},
+            rows={table: header["rows"] for table, (_, header) in whole.items()},
+        )
+    )
+    for path, other in of_trace:
+        counts, _ = whole[other["table"]]
+        if path != counts:
+            is_copy = other["export_id"] == header["export_id"]
+            reason = f"the same trace as {counts}" + ("" if is_copy else ", of another export")
+            inventory.problems.append(Problem(inventory.named(path), inventory.named(reason)))
 
 
-def _why_no_trace(of_trace: Found) -> str | None:
-    missing = [table for table in TABLES if table not in of_trace]
+def _whole(of_trace: Found) -> dict[str, tuple[str, Header]] | None:
+    """The first files of one export, of each table one."""
+    exports: dict[str, dict[str, tuple[str, Header]]] = {}
+    for path, header in of_trace:
+        exports.setdefault(header["export_id"], {}).setdefault(header["table"], (path, header))
+    return next((files for files in exports.values() if len(files) == len(TABLES)), None)
+
+
+def _why_no_trace(of_trace: Found) -> str:
+    there = {header["table"] for _, header in of_trace}
+    missing = [table for table in TABLES if table not in there]
     if missing:
         return f"its trace has no whole file of {missing[0]}"
-    exports = {header["export_id"] for _, header in of_trace.values()}
-    return None if len(exports) == 1 else "its trace's commits and runs are of two exports: export the trace again"
+    return "its trace's commits and runs are of two exports: export the trace again"
 
 
 def check_named(named: str | os.PathLike[str]) -> None:

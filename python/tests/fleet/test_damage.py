@@ -137,6 +137,20 @@ class Damage(FleetTest):
         self.assertEqual((found.traces, found.left_out, len(found.problems)), ([], 1, 2))
         self.assertIn("commits and runs are of two exports", found.problems[0].reason)
 
+    def test_half_of_another_export_costs_no_whole_trace(self) -> None:
+        for other in ("a", "z"):
+            for table in ("commits", "runs"):
+                place = self.copy()
+                shutil.copytree(place / table, place / other / table)
+                half = next((place / other / table).iterdir())
+                table_files.change(half, {"export_id": "0" * 16})
+                found = inventory(place)
+                self.assertEqual((len(found.traces), found.left_out), (1, 0), (other, table))
+                whole = found.traces[0].files[table]
+                self.assertEqual(whole, str(place / table / half.name))
+                told = [(problem.path, problem.reason) for problem in found.problems]
+                self.assertEqual(told, [(str(half), f"the same trace as {whole}, of another export")])
+
     def test_folders_are_the_users_and_a_second_copy_of_a_trace_does_not_count(self) -> None:
         from joj import questions
 
