@@ -4,6 +4,8 @@ The checksum of its end is looked at before anything that the end says: no reade
 """
 
 import json
+import os
+import stat
 import zlib
 from typing import Any, BinaryIO
 
@@ -20,6 +22,14 @@ SEAL = b"joj_footer\x18\x08"
 DIGITS = 8
 #: Behind the end: its length, and the magic.
 TAIL_BYTES = 8
+#: What is no file, and has a name like one.
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 #: What is read at once.
 PIECE_BYTES = 4 << 20
 
@@ -44,9 +54,18 @@ def newer(path: str, what: str, version: int, known: int, writer: object) -> New
     )
 
 
+def open_file(path: str) -> BinaryIO:
+    """Opens a file for reading. What is none raises: a pipe would keep its reader waiting for ever, and a device may do anything."""
+    kind = stat.S_IFMT(os.stat(path).st_mode)
+    if kind != stat.S_IFREG:
+        raise Foreign(f"it is {KINDS.get(kind, 'something else')}, and no file")
+    # Nor does it wait where a pipe has taken the name meanwhile.
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
 def header_of(path: str, is_full: bool) -> Header:
     """The header of a file, once it is known to be whole. `is_full`: all bytes are read, else the end of the file alone."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         begin, end = file_end(file)
         _check_seal(end)
         header, groups = _metadata(path, file)

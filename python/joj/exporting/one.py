@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import uuid
 from collections.abc import Callable
@@ -91,6 +92,9 @@ def export_one(place: Place, task: str, watch: Watch | None = None) -> str:
 
 def _make(place: Place, source: Source, watch: Watch | None) -> dict[str, Any]:
     status = os.stat(source.path)
+    if not stat.S_ISREG(status.st_mode):
+        # joj would wait at a pipe.
+        raise Failed("it is no file, but a pipe, a socket, a folder or a device")
     source.size, source.mtime_ns = status.st_size, status.st_mtime_ns
     exported, failed = _note(place, "exported", source), _note(place, "failures", source)
     if exported and all(os.path.exists(_table(place, kind, exported["trace_id"])) for kind in TABLES):

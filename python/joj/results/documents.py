@@ -7,13 +7,12 @@ import io
 import json
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 import pyarrow
 
-from joj.integrity import Damaged, Foreign, newer
+from joj.integrity import Damaged, Foreign, newer, open_file
 from joj.results import bench, lab, monitor, recordings, status
 from joj.results.columns import table
 from joj.rows import Row
@@ -82,7 +81,8 @@ def _read(path: str, is_full: bool) -> Loaded:
 
 
 def _content(path: str) -> bytes:
-    data = Path(path).read_bytes()
+    with open_file(path) as file:
+        data = file.read()
     if not data.startswith(GZIP):
         return data
     try:

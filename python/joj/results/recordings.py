@@ -8,7 +8,7 @@ from typing import Any
 import ibis
 from ibis.expr.types import Column, Table
 
-from joj.integrity import HEADER_KEY, Damaged, Foreign, check_groups, file_end, newer
+from joj.integrity import HEADER_KEY, Damaged, Foreign, check_groups, file_end, newer, open_file
 from joj.results.columns import SCHEMAS
 from joj.rows import Row
 
@@ -30,7 +30,7 @@ CALLS = dict(
 
 def recording(path: str, is_full: bool) -> Row:
     """The row of a recording, and its `identity`, once it is known to be whole. `is_full`: all bytes are read."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         begin, end = file_end(file)
         if TRACE_KEY not in end:
             what = "a table of a trace: `fleet report` reads it" if HEADER_KEY in end else "no file of joj's"

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from unittest import mock
 
@@ -176,6 +177,25 @@ class Damage(FleetTest):
             fleet = load(place)
             self.assertEqual(len(fleet.inventory.traces), 1)
             self.assertEqual(fleet.rows(questions.per_commit(fleet))[0]["commits"], 200, name)
+
+    def test_what_is_no_file_is_named_and_not_opened(self) -> None:
+        place = self.copy(1)
+        os.mkfifo(place / "pipe.parquet")
+        (place / "device.parquet").symlink_to("/dev/zero")
+        with contextlib.chdir(place), socket.socket(socket.AF_UNIX) as server:
+            server.bind("socket.parquet")
+            found = inventory(place)
+        told = [(os.path.basename(problem.path), problem.reason) for problem in found.problems]
+        self.assertEqual(told, [(f"{what}.parquet", f"it is a {what}, and no file") for what in ("device", "pipe", "socket")])
+        self.assertEqual((len(found.traces), found.left_out), (1, 0))
+
+    def test_a_pipe_that_takes_a_name_meanwhile_keeps_nobody_waiting(self) -> None:
+        from joj.integrity import why_not_whole
+
+        pipe = self.folder() / "pipe.parquet"
+        os.mkfifo(pipe)
+        with mock.patch("os.stat", return_value=os.stat(__file__)):
+            self.assertIsInstance(why_not_whole(str(pipe), True), str)
 
     def test_links_are_followed_once_and_what_cannot_be_read_is_named(self) -> None:
         place, elsewhere = self.folder(), self.copy(1)

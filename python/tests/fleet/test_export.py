@@ -102,6 +102,13 @@ class Export(ExportTest):
         os.utime(place / "new.parquet", ns=(1, 1))
         self.assertEqual(export(place, out=out).count("exported"), 1)
 
+    def test_what_is_no_file_is_a_row_and_joj_does_not_wait_for_it(self) -> None:
+        place, out = self.traces(1), self.folder() / "out"
+        os.mkfifo(place / "pipe.parquet")
+        exported = export(place, out=out)
+        self.assertEqual(exported.count("exported"), 1)
+        self.assertIn("it is no file, but a pipe", self.failures(out)["pipe.parquet"])
+
     def test_what_fails_is_a_row_and_is_tried_again_on_demand(self) -> None:
         place, out = self.traces(3), self.folder() / "out"
         whole = TRACES[3].read_bytes()
