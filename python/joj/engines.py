@@ -44,6 +44,17 @@ class Engine:
     fetch: Callable[[Table], Any]
     #: What it raises where it cannot compute.
     errors: tuple[type[Exception], ...]
+    #: Gives a message with the files' own names.
+    named: Callable[[str], str] = str
+
+
+def why_not_taken(engine: str, path: str) -> str | None:
+    """Why an engine does not take a file of this name, where it is so."""
+    if engine != "spark":
+        return None
+    if os.path.basename(path)[0] in "_.":
+        return "Spark passes over files whose names begin with `_` or `.`: rename it"
+    return None if temporary.is_utf8(path) else "its path is no UTF-8, and Spark takes no other: rename it"
 
 
 def connect(
@@ -84,15 +95,22 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
     except duckdb.Error as error:
         raise JojError(f"DuckDB takes no {name} = {value}: {str(error).splitlines()[0]}") from error
 
-    def read(name: str, paths: Sequence[str]) -> Table:
+    links = temporary.PlainNames()
+    # As long as somebody has a table.
+    weakref.finalize(connection, lambda _: None, links)
+
+    def read(name: str, paths: Sequence[str], **options: Any) -> Table:
+        names = [links.plain(path) for path in paths]
         # Folders called KEY=VALUE are the user's order: what they say is in the files.
-        names = [re.sub(r"[*?[]", r"[\g<0>]", path) for path in paths]
-        return connection.read_parquet(names, table_name=name, hive_partitioning=False)
+        return connection.read_parquet(names, table_name=name, hive_partitioning=False, **options)
 
     def read_with_file(name: str, paths: Sequence[str]) -> Table:
-        names = [re.sub(r"[*?[]", r"[\g<0>]", path) for path in paths]
-        table = connection.read_parquet(names, table_name=name, hive_partitioning=False, filename=True)
-        return table.rename(file="filename")
+        table = read(name, paths, filename=True)
+        if not links.paths:
+            return table.rename(file="filename")
+        known = values("links", {"filename": list(links.paths), "file": list(links.paths.values())})
+        joined = table.left_join(known, "filename")
+        return joined.mutate(file=joined.file.coalesce(joined.filename)).select("file", *table.drop("filename").columns)
 
     def keep(name: str, rows: Any) -> Table:
         numbered = f"joj_{name}_{next(_NUMBERS)}"
@@ -132,7 +150,7 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
         return found.cast(table.schema().to_pyarrow())
 
     errors = (duckdb.Error, pyarrow.ArrowException)
-    return Engine("duckdb", read, read_with_file, keep, values, gather, fetch, errors)
+    return Engine("duckdb", read, read_with_file, keep, values, gather, fetch, errors, links.named)
 
 
 def _quoted(name: str) -> str:
@@ -155,12 +173,10 @@ def _spark(master: str | None) -> Engine:
         return connection.table(numbered)
 
     def frame(paths: Sequence[str]) -> Any:
-        for path in paths:
-            if os.path.basename(path)[0] in "_.":
-                raise JojError(f"{path}: Spark passes over files whose names begin with `_` or `.`; rename it")
         # Its own option for paths that are no patterns.
         reader = session.read.option("recursiveFileLookup", "true").option("__globPaths__", "false")
-        return reader.parquet(*paths)
+        # Absolute: what is in front of a colon would be a file system.
+        return reader.parquet(*(os.path.join(os.getcwd(), path) for path in paths))
 
     def read(name: str, paths: Sequence[str]) -> Table:
         return view(name, frame(paths))

@@ -75,14 +75,24 @@ def known_check(check: str) -> None:
         raise JojError(f"there is no check `{check}`; take full or footer")
 
 
-def take_inventory(directory: str | os.PathLike[str], check: str = "full") -> Inventory:
-    """Looks at every file below the directory. `check`: `full` reads all bytes, `footer` only the end of each file."""
+def take_inventory(
+    directory: str | os.PathLike[str], check: str = "full", why_not_taken: Callable[[str], str | None] = lambda _: None
+) -> Inventory:
+    """Looks at every file below the directory. `check`: `full` reads all bytes, `footer` only the end of each file.
+
+    `why_not_taken`: why an engine does not take a file of this name.
+    """
     known_check(check)
     root = Path(directory)
     if not stat.S_ISDIR(mode_of(directory)):
         raise JojError(f"{root} is no directory; name that of `joj trace --export parquet=DIR`")
     problems: list[Problem] = []
-    paths = sorted(_tables_below(root, lambda path, reason: problems.append(Problem(path, reason))))
+    paths = []
+    for path in sorted(_tables_below(root, lambda path, reason: problems.append(Problem(path, reason)))):
+        if reason := why_not_taken(path):
+            problems.append(Problem(path, reason))
+        else:
+            paths.append(path)
     return inventory_of(paths, problems, check == "full")
 
 

@@ -5,12 +5,12 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ibis.expr.types import Table
 
-from joj.engines import Engine, connect
+from joj.engines import Engine, connect, why_not_taken
 from joj.errors import JojError
 from joj.files import Inventory, inventory_of, known_check, take_inventory
 from joj.integrity import TABLES, why_not_whole
@@ -155,7 +155,7 @@ def _what_stops(engine: Engine, inventory: Inventory) -> Iterator[None]:
                 told = f"{engine.name} stopped at {path}: {reason}; `--check full` leaves it out"
                 raise JojError(inventory.named(told)) from error
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(inventory.named(f"{engine.name} stopped: {lines[0]}")) from error
+        raise JojError(inventory.named(engine.named(f"{engine.name} stopped: {lines[0]}"))) from error
 
 
 def _is_label(key: str) -> bool:
@@ -193,7 +193,7 @@ def load(
     if is_url(directory):
         directory, objects = reach(str(directory))
     if objects is None:
-        inventory = take_inventory(directory, check)
+        inventory = take_inventory(directory, check, partial(why_not_taken, engine))
     else:
         if engine == "spark":
             raise JojError(

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import threading
-import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -72,32 +71,24 @@ class Progress:
 
 
 class Fetched:
-    """Copies of objects. Their folder is removed when nobody has this any more, and at the end of the process."""
+    """Copies of objects."""
 
     def __init__(self, objects: Objects) -> None:
-        self.folder = temporary.folder()
-        self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._files = temporary.Numbered()
+        self.folder, self.named = self._files.folder, self._files.named
         #: No thread writes any more.
         self.is_ended = False
         self.paths: list[str] = []
         self.problems = [Problem(objects.url + name, UNFINISHED) for name in objects.unfinished]
-        self._urls = [objects.url + name for name, _, _ in objects.tables]
-        self._path = re.compile(rf"{re.escape(self.folder)}/(\d+)\.parquet")
-
-    def path(self, number: int) -> str:
-        """Where an object's copy is: a number. An object's name may be anything, `../a` too."""
-        return f"{self.folder}/{number}.parquet"
+        #: Where the copy of each is.
+        self.places = [self._files.add(objects.url + name) for name, _, _ in objects.tables]
 
     def end(self) -> None:
         """Removes what there is; threads that still wait for a server write nothing more."""
         self.is_ended = True
-        self.remove()
+        self._files.remove()
         # A thread was at it.
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def named(self, text: str) -> str:
-        """The text with URLs in place of the copies' paths."""
-        return self._path.sub(lambda found: self._urls[int(found[1])], text)
 
 
 def is_url(directory: str | os.PathLike[str]) -> bool:
@@ -175,7 +166,7 @@ def _fetch_all(
     for number, reason in enumerate(reasons):
         if reason is None:
             failures = 0
-            fetched.paths.append(fetched.path(number))
+            fetched.paths.append(fetched.places[number])
         else:
             failures += 1
             fetched.problems.append(Problem(objects.url + objects.tables[number][0], f"cannot be fetched: {reason}"))
@@ -217,7 +208,7 @@ def _copy(stream: Any, number: int, fetched: Fetched) -> int:
 def _append(fetched: Fetched, number: int, piece: bytes) -> None:
     if fetched.is_ended:
         return
-    path = fetched.path(number)
+    path = fetched.places[number]
     try:
         with open(path, "ab") as file:
             file.write(piece)

@@ -20,6 +20,8 @@ from joj.rows import Row
 GZIP = b"\x1f\x8b"
 #: How files are called that are looked at; `.gz` may follow.
 ENDINGS = (".json", ".csv", ".joj", ".parquet")
+#: Those that an engine reads.
+RECORDINGS = (".joj", ".parquet")
 #: Documents with a `format`, and the table of each.
 FORMATS: dict[str, tuple[str, ModuleType]] = {
     module.FORMAT: (name, module) for name, module in (("bench_runs", bench), ("lab_cells", lab), ("monitor_samples", monitor))
@@ -67,11 +69,11 @@ def read(path: str, is_full: bool) -> Loaded | str:
 
 
 def _read(path: str, is_full: bool) -> Loaded:
-    if path.endswith((".joj", ".parquet")):
+    if path.endswith(RECORDINGS):
         row = recordings.recording(path, is_full)
         return Loaded(path, "recordings", row["version"], table("recordings", [row]), row["identity"])
     data = _content(path)
-    if path.removesuffix(".gz").endswith((".joj", ".parquet")):
+    if path.removesuffix(".gz").endswith(RECORDINGS):
         raise Foreign("it is in gzip: `gunzip` it, as engines read no such Parquet file")
     if not data.strip():
         raise Damaged("it is empty")

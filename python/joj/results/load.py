@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow
 from ibis.expr.types import Table
 
-from joj.engines import Engine, connect
+from joj.engines import Engine, connect, why_not_taken
 from joj.errors import JojError
 from joj.files import UNFINISHED, Problem, absolute, files_below, known_check, mode_of
 from joj.results import documents, recordings
 from joj.results.columns import SCHEMAS
 from joj.rows import Row, rows_of
+from joj.temporary import is_utf8
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Results:
                 if isinstance(found, str):
                     return f"{self.engine.name} stopped at {file.path}: {found}; load the directory again"
         told = str(error).strip().splitlines() or [type(error).__name__]
-        return f"{self.engine.name} stopped: {told[0]}"
+        return self.engine.named(f"{self.engine.name} stopped: {told[0]}")
 
 
 def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str = "full", **options: Any) -> Results:
@@ -81,7 +82,7 @@ def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str =
     Files that do not count are in `Results.inventory.problems`. A file of a newer version raises `NewerFile`. `check`: `full` reads
     all bytes of a recording, `footer` its end. Options are those of the engine: `memory` and `threads` of DuckDB, `master` of Spark.
     """
-    inventory, parts = take_inventory(directory, check)
+    inventory, parts = take_inventory(directory, check, engine)
     if not inventory.files:
         told = "".join(f"\n{problem.path}: {problem.reason}" for problem in inventory.problems[:5])
         raise JojError(f"{directory} has no result that can be loaded; docs/result_tables.md says what is{told}")
@@ -91,7 +92,7 @@ def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str =
         tables["recorded_calls"] = _calls(computes, inventory)
     except computes.errors as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(f"{engine} cannot take the results: {told[0]}") from error
+        raise JojError(computes.named(f"{engine} cannot take the results: {told[0]}")) from error
     return Results(**tables, inventory=inventory, engine=computes)
 
 
@@ -108,7 +109,7 @@ def _calls(engine: Engine, inventory: ResultFiles) -> Table:
 
 
 def take_inventory(
-    directory: str | os.PathLike[str], check: str = "full"
+    directory: str | os.PathLike[str], check: str = "full", engine: str = "duckdb"
 ) -> tuple[ResultFiles, list[tuple[str, pyarrow.Table]]]:
     """Which files count, and the rows of each by table."""
     known_check(check)
@@ -117,7 +118,7 @@ def take_inventory(
     parts: list[tuple[str, pyarrow.Table]] = []
     seen: dict[bytes, str] = {}
     for path in _paths(Path(absolute(directory)), mode, inventory):
-        found = documents.read(path, check == "full")
+        found = _why_not_taken(path, engine) or documents.read(path, check == "full")
         if isinstance(found, str):
             inventory.problems.append(Problem(path, found))
         elif found.identity in seen:
@@ -127,6 +128,14 @@ def take_inventory(
             inventory.files.append(LoadedFile(path, found.table, found.version, found.rows.num_rows))
             parts.append((found.table, found.rows))
     return inventory, parts
+
+
+def _why_not_taken(path: str, engine: str) -> str | None:
+    if not is_utf8(path):
+        # Each row has it.
+        return "its path is no UTF-8: rename it"
+    # Others the engine does not read itself.
+    return why_not_taken(engine, path) if path.endswith(documents.RECORDINGS) else None
 
 
 def _paths(root: Path, mode: int, inventory: ResultFiles) -> list[str]:

@@ -1,6 +1,7 @@
 """A file that is not whole is named, skipped and counted: whatever byte was changed, and whatever is missing."""
 
 import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -16,10 +17,10 @@ import table_files
 from fleets import FleetTest, answers, command, load, names, planted
 
 
-def inventory(place, check: str = "full"):
+def inventory(*arguments):
     from joj.files import take_inventory
 
-    return take_inventory(place, check)
+    return take_inventory(*arguments)
 
 
 #: The engine keeps the rows of files with fewer: as it is, and of none.
@@ -169,7 +170,8 @@ class Damage(FleetTest):
     def test_paths_are_no_patterns(self) -> None:
         from joj import questions
 
-        for name, beside in (("a*", "ab"), ("a?", "ab"), ("[ab]", "a"), ("{a,b}", "a"), ("a\\b", "ab"), ("a b%20", "ab")):
+        for name, beside in (("a*", "ab"), ("a?", "ab"), ("[ab]", "a"), ("{a,b}", "a"), ("a\\b", "ab"), ("a b%20", "ab"),
+                             ("a\\*", "ab"), ("\\[a]", "a"), ("\udcff", "a")):
             place = self.folder()
             self.copy(1, place / name)
             # The same trace beside it: read as well, it would count twice.
@@ -177,6 +179,54 @@ class Damage(FleetTest):
             fleet = load(place)
             self.assertEqual(len(fleet.inventory.traces), 1)
             self.assertEqual(fleet.rows(questions.per_commit(fleet))[0]["commits"], 200, name)
+
+    def test_a_name_that_is_a_pattern_costs_no_other_trace_its_answer(self) -> None:
+        from joj import questions
+
+        place = self.copy(4)
+        odd = ("\\", "a\\*", "[a]", "\udcff")
+        for number, name in enumerate(odd):
+            for table in ("commits", "runs"):
+                (place / table / names()[number]).rename(place / table / f"{name}.parquet")
+        for small_file_rows in SMALL_FILE_ROWS:
+            with mock.patch("joj.fleet.SMALL_FILE_ROWS", small_file_rows):
+                fleet = load(place)
+                self.assertEqual((len(fleet.inventory.traces), fleet.inventory.problems), (4, []))
+                self.assertEqual(sum(row["commits"] for row in fleet.rows(questions.per_commit(fleet))), 800)
+
+    def test_a_path_is_no_url_and_no_home(self) -> None:
+        place = self.folder()
+        for name in ("~", "file:", "s3:"):
+            self.copy(1, place / name)
+            with contextlib.chdir(place):
+                self.assertEqual(command(name).returncode, 0, name)
+
+    def test_links_to_odd_names_are_gone_with_the_fleet(self) -> None:
+        links = self.folder()
+        with mock.patch.dict(os.environ, {"TMPDIR": str(links)}):
+            fleet = load(self.copy(1, self.folder() / "a*"))
+            runs = fleet.runs
+            del fleet
+            gc.collect()
+            self.assertEqual(len(list(links.iterdir())), 1)
+            self.assertGreater(runs.count().execute(), 0)
+            del runs
+            gc.collect()
+            self.assertEqual(list(links.iterdir()), [])
+
+    def test_what_spark_passes_over_is_named(self) -> None:
+        from functools import partial
+
+        from joj.engines import why_not_taken
+
+        place = self.copy(3)
+        for number, name in enumerate(("_a", "\udcff")):
+            (place / "runs" / names()[number]).rename(place / "runs" / f"{name}.parquet")
+        self.assertEqual(len(inventory(place).traces), 3)
+        found = inventory(place, "full", partial(why_not_taken, "spark"))
+        self.assertEqual((len(found.traces), found.left_out, len(found.problems)), (1, 2, 4))
+        self.assertIn("Spark passes over files", found.problems[0].reason)
+        self.assertIn("is no UTF-8", found.problems[1].reason)
 
     def test_what_is_no_file_is_named_and_not_opened(self) -> None:
         place = self.copy(1)

@@ -3,6 +3,7 @@
 import collections
 import gzip
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -177,6 +178,24 @@ class Answers(ResultsTest):
         self.assertEqual(sum(row["duration_ns"] for row in rows), sum(own["duration_ns"].to_pylist()))
         (row,) = results.rows(results.recordings)
         self.assertEqual((row["rows"], row["source"], row["lost"]), (own.num_rows, "bpf", 0))
+
+    def test_names_that_nobody_expects(self) -> None:
+        place = self.folder()
+        for name in ("a\\[1].joj", "\udcff.joj"):
+            shutil.copy(RECORDING, place / name)
+        results = load(place)
+        self.assertEqual({row["file"] for row in results.rows(results.recorded_calls)}, {str(place / "a\\[1].joj")})
+        told = [(problem.path, problem.reason) for problem in results.inventory.problems]
+        self.assertEqual(told, [(str(place / "\udcff.joj"), "its path is no UTF-8: rename it")])
+
+    def test_what_is_no_file_is_named_and_not_opened(self) -> None:
+        place = self.folder()
+        shutil.copy(RECORDING, place)
+        for ending in (".json", ".csv.gz", ".joj"):
+            os.mkfifo(place / f"pipe{ending}")
+        results = load(place)
+        self.assertEqual(len(results.inventory.files), 1)
+        self.assertEqual([problem.reason for problem in results.inventory.problems], ["it is a pipe, and no file"] * 3)
 
     def test_each_column_is_described(self) -> None:
         from joj.results.columns import SCHEMAS
