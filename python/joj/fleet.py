@@ -191,7 +191,7 @@ def load(
     known_check(check)
     objects = computes = None
     if is_url(directory):
-        directory, objects = reach(str(directory))
+        directory, objects = reach(str(directory), progress)
     if objects is None:
         inventory = take_inventory(directory, check, partial(why_not_taken, engine))
     else:

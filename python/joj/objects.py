@@ -8,16 +8,22 @@ import re
 import shutil
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 from joj import temporary
 from joj.errors import JojError
 from joj.files import UNFINISHED, Problem, is_unfinished
 
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+#: The parts of a URL. A name of an object may have a `#`.
+PARTS = re.compile(URL.pattern + r"([^/?]*)([^?]*)(\?.*)?", re.DOTALL)
+#: What a URL may have, and a `%` in front of two digits; all else is meant as it stands.
+LITERAL = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9._~!$&'()*+,;=:@/%-]")
+#: Those that begin with a bucket.
+BUCKETS = ("s3", "gs", "gcs")
 #: Objects that are fetched at a time. Of small ones nearly all the time is waiting.
 FETCHED_AT_ONCE = 16
 #: How their threads are called.
@@ -25,6 +31,8 @@ THREADS = "joj-fetch"
 PIECE_BYTES = 4 << 20
 #: So many objects in a row that cannot be fetched: the network is gone, or the credentials are. Each of them may take seconds.
 FAILURES_MAX = 20
+#: Who waits so long is told for what.
+QUIET_SECONDS = 1.0
 #: Google's client tries for 15 minutes where nothing is said.
 GOOGLE_RETRY = "retry_limit_seconds"
 GOOGLE_RETRY_SECONDS = 30
@@ -41,7 +49,9 @@ MENDS = {
     "No such file": "name a folder that is there",
     "does not exist": "name a folder that is there",
     "Unrecognized filesystem": "take s3://, gs://, hdfs:// or file://",
+    "query parameter": "options are those of docs/fleet.md, \"Buckets\"; write ? of a name as %3F",
 }
+PASSWORD = "write / and @ of a password as %2F and %40"
 MEND = "are the URL, the credentials and the network as they must be? (docs/fleet.md, \"Buckets\")"
 
 
@@ -54,16 +64,16 @@ class Objects:
     filesystem: Any
     #: Of each table: its name below the URL, its path in the file system, its size.
     tables: list[tuple[str, str, int]]
-    #: Names below the URL of what is still being written.
-    unfinished: list[str]
+    #: Names below the URL of what does not count, and why.
+    left_out: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the fetching is."""
+    """How far the fetching is. While the server is asked what there is, there is no folder."""
 
     url: str
-    folder: str
+    folder: str | None
     files: int
     bytes: int
     files_done: int = 0
@@ -79,7 +89,7 @@ class Fetched:
         #: No thread writes any more.
         self.is_ended = False
         self.paths: list[str] = []
-        self.problems = [Problem(objects.url + name, UNFINISHED) for name in objects.unfinished]
+        self.problems = [Problem(objects.url + name, reason) for name, reason in objects.left_out]
         #: Where the copy of each is.
         self.places = [self._files.add(objects.url + name) for name, _, _ in objects.tables]
 
@@ -96,30 +106,62 @@ def is_url(directory: str | os.PathLike[str]) -> bool:
     return URL.match(str(directory)) is not None
 
 
-def reach(url: str) -> tuple[str, Objects | None]:
+def reach(url: str, progress: Callable[[Progress], None] | None = None) -> tuple[str, Objects | None]:
     """How messages call a URL, and what lies below it. Below `file://` that is a directory, and it is the directory's path."""
+    parts = PARTS.fullmatch(url)
+    assert parts, "it begins as a URL, and then anything may follow"
+    scheme, place, path, options = parts[1].lower(), parts[2], parts[3], parts[4] or ""
+    # There may be a password.
+    host = place.rpartition("@")[2]
+    shown = f"{scheme}://{host}{path.rstrip('/')}"
+    if scheme == "file":
+        return _directory(shown, host, path, options), None
+    if scheme in BUCKETS and not host:
+        raise JojError(f"{scheme}:// names no bucket; write {scheme}://BUCKET/FOLDER")
+    if scheme in BUCKETS and ":" in host:
+        # What of it is a password, nobody knows.
+        raise JojError(
+            f"this {scheme}:// is no URL, as no bucket has a `:`; {PASSWORD}, and another server as ?endpoint_override=HOST:PORT"
+        )
+    if scheme in ("gs", "gcs") and GOOGLE_RETRY not in options:
+        options += f"{'&' if options else '?'}{GOOGLE_RETRY}={GOOGLE_RETRY_SECONDS}"
+    # Square brackets there are those of an address.
+    place = place if scheme == "hdfs" and "[" in place else _quoted(place)
+    asked = f"{scheme}://{place}{_quoted(path)}{options[:1]}{_quoted(options[1:])}"
+    return shown, _listed(asked, shown, progress or (lambda _: None))
+
+
+def _quoted(text: str) -> str:
+    return LITERAL.sub(lambda found: quote(found[0], safe="", errors="surrogateescape"), text)
+
+
+def _directory(shown: str, host: str, path: str, options: str) -> str:
+    """The directory of a `file://`."""
+    if options:
+        raise JojError(f"{shown}{options}: a file:// has no options; write ? of a name as %3F")
+    if host or not path:
+        raise JojError(f"{shown} names no directory of this machine; write file:///FOLDER")
+    return unquote(path, errors="surrogateescape")
+
+
+def _listed(asked: str, shown: str, progress: Callable[[Progress], None]) -> Objects:
     import pyarrow
     from pyarrow.fs import FileSelector, FileSystem, FileType
 
-    parts = urlsplit(url)
-    # There may be a password.
-    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-    if parts.scheme in ("gs", "gcs") and GOOGLE_RETRY not in parts.query:
-        url += f"{'&' if parts.query else '?'}{GOOGLE_RETRY}={GOOGLE_RETRY_SECONDS}"
-    try:
-        filesystem, root = FileSystem.from_uri(url)
-        if filesystem.type_name == "local":
-            return root, None
+    def list_all() -> tuple[Any, str, list[Any]]:
+        filesystem, root = FileSystem.from_uri(asked)
         root = root.rstrip("/")
-        listed = filesystem.get_file_info(FileSelector(root, recursive=True))
-    except (OSError, pyarrow.ArrowException) as error:
-        told = _told(error).replace(url, shown)
-        if "Cannot parse" in told:
-            # What of it is a password, nobody knows.
-            raise JojError(f"this {parts.scheme}:// is no URL; write / and @ of a password as %2F and %40") from error
+        return filesystem, root, filesystem.get_file_info(FileSelector(root, recursive=True))
+
+    try:
+        filesystem, root, listed = _beside(list_all, lambda: progress(Progress(shown, None, 0, 0)))
+    except (OSError, UnicodeError, pyarrow.ArrowException) as error:
+        told = _told(error).replace(asked, shown)
+        if "Cannot parse" in told and "@" in asked:
+            raise JojError(f"this {shown.partition(':')[0]}:// is no URL; {PASSWORD}") from error
         raise JojError(f"cannot list {shown}: {told}; {_mend(told)}") from error
     objects = Objects(shown, filesystem, [], [])
-    unfinished = set()
+    left_out = {}
     for info in sorted(listed, key=lambda info: info.path):
         name = info.path[len(root) :]
         part = re.match(r"(.*?/[^/]*\.part)/", name)
@@ -127,13 +169,33 @@ def reach(url: str) -> tuple[str, Objects | None]:
             continue
         if part:
             # A folder of `fleet export`.
-            unfinished.add(part[1])
+            left_out[part[1]] = UNFINISHED
         elif is_unfinished(name):
-            unfinished.add(name)
-        elif name.endswith(".parquet"):
+            left_out[name] = UNFINISHED
+        elif not name.endswith(".parquet"):
+            continue
+        elif {"", ".", ".."} & set(name[1:].split("/")):
+            # The client asks for another name, or for none.
+            left_out[name] = "cannot be fetched: a part of its name is empty, `.` or `..`; copy it to another name"
+        else:
             objects.tables.append((name, info.path, info.size))
-    objects.unfinished.extend(sorted(unfinished))
-    return shown, objects
+    objects.left_out.extend(sorted(left_out.items()))
+    return objects
+
+
+Result = TypeVar("Result")
+
+
+def _beside(work: Callable[[], Result], tell: Callable[[], None]) -> Result:
+    """What the work gives. It is done on a thread: a client that waits for its server hears no Ctrl-C. Tells of it where it takes long."""
+    pool = ThreadPoolExecutor(1, THREADS)
+    future = pool.submit(work)
+    try:
+        if not wait([future], QUIET_SECONDS).done:
+            tell()
+        return future.result()
+    finally:
+        pool.shutdown(wait=future.done())
 
 
 def fetch(objects: Objects, progress: Callable[[Progress], None] | None = None) -> Fetched:

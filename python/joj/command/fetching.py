@@ -24,7 +24,9 @@ class Shown:
     def __call__(self, progress: "Progress") -> None:
         """The next step."""
         now = time.monotonic()
-        if progress.files_done == 0:
+        if progress.folder is None:
+            print(f"joj: lists {_safe(progress.url)}", file=sys.stderr)
+        elif progress.files_done == 0:
             self._next = now + QUIET_SECONDS
             print(
                 f"joj: fetches {progress.files:,} files, {progress.bytes / MIB:,.1f} MiB, of {_safe(progress.url)} "

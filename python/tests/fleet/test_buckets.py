@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from unittest import mock
 
 import environments
-from fleets import FleetTest, command, generate, work
+from fleets import FleetTest, command, even, generate, names, work
 
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", pathlib.Path(__file__).resolve().parents[3] / "target"))
 MOTO = ["moto[s3,server]==5.2.5"]
@@ -98,8 +99,8 @@ class BucketTest(FleetTest):
         """Something happens between the listing and the fetching, in this test."""
         from joj import objects
 
-        def reach(url: str):
-            reached = objects.reach(url)
+        def reach(*arguments):
+            reached = objects.reach(*arguments)
             change()
             return reached
 
@@ -134,8 +135,27 @@ class Bucket(BucketTest):
         del commits
         self.assertEqual(self.left(), [])
 
-    def test_a_file_url_is_a_directory(self) -> None:
-        self.assertEqual(command(fleet().as_uri(), *ALIKE).stdout, command(fleet(), *ALIKE).stdout)
+    def test_a_name_may_have_anything(self) -> None:
+        """As it stands, and as a URL has it; beside it lies another folder, of which nothing is read."""
+        name = names()[0]
+        for folder in ("of#2", "my fleet", "é", "100%", "[a]", "a\\b", "%zz"):
+            for table in ("commits", "runs"):
+                self.put(f"fleets/{folder}/{table}/{name}", (even() / table / name).read_bytes())
+            for written in (folder, urllib.parse.quote(folder)):
+                result = command(self.url(f"fleets/{written}"), "--json", "-")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(json.loads(result.stdout)["totals"]["traces"], 1, written)
+
+    def test_a_name_that_the_client_does_not_ask_for_is_named(self) -> None:
+        name = names()[0]
+        self.put("names")
+        for place in ("x/../commits", "x//runs", "./commits", "commits", "runs"):
+            self.put(f"names/f/{place}/{name}", (even() / place.rpartition("/")[2] / name).read_bytes())
+        said = json.loads(command(self.url("names/f"), "--json", "-").stdout)
+        self.assertEqual(said["totals"]["traces"], 1)
+        left_out = {problem["path"]: problem["reason"] for problem in said["problems"]}
+        self.assertEqual(set(left_out), {f"s3://names/f/{place}/{name}" for place in ("x/../commits", "x//runs", "./commits")})
+        self.assertEqual(set(left_out.values()), {"cannot be fetched: a part of its name is empty, `.` or `..`; copy it to another name"})
 
     def test_what_vanishes_or_changes_meanwhile_is_named(self) -> None:
         names = sorted(path.name for path in (fleet() / "runs").iterdir())[:3]
@@ -170,16 +190,22 @@ class Bucket(BucketTest):
             (self.url("nowhere/x"), "cannot list s3://nowhere/x: .*; name a bucket that is there"),
             (self.url("fleets/nowhere"), "cannot list s3://fleets/nowhere: .*; name a folder that is there"),
             (self.url("user:secret@fleets/nowhere"), "cannot list s3://fleets/nowhere: "),
-            ("s3://user:sec/ret@fleets/x", "this s3:// is no URL; write / and @ of a password"),
+            ("s3://user:sec/ret@fleets/x", "this s3:// is no URL, as no bucket has a `:`; write / and @ of a password"),
+            (self.url("fleets/of#3"), "cannot list s3://fleets/of#3: .*; name a folder that is there"),
+            (self.url("fleets/of") + "#2", "cannot list s3://fleets/of: "),
+            (self.url("fleets/of?x/y"), "cannot list s3://fleets/of: Unexpected query parameter .*; write . of a name as %3F"),
+            (self.url("fleets/\udcff"), "cannot list s3://fleets/"),
             (self.url("fleets/of", "127.0.0.1:9"), "Failed to connect to 127.0.0.1:9.*; is the network there"),
             ("ftp://host/x", "Unrecognized filesystem type in URI: ftp://host/x; take s3://, gs://, hdfs:// or file://"),
-            ("file:///nowhere", "/nowhere is no directory"),
         ]:
             said = self.refused(url)
             self.assertRegex(said, told)
             self.assertNotIn("sec", said)
-            self.assertEqual(said.count("\n"), 1, said)
+            # On a busy machine it may take a second.
+            lines = [line for line in said.splitlines() if not line.startswith("joj: lists ")]
+            self.assertEqual(len(lines), 1, said)
         self.put("empty")
+        self.addCleanup(self.put, "empty", method="DELETE")
         self.assertIn("s3://empty has no whole trace", self.refused(self.url("empty")))
         self.assertEqual(self.left(), [])
 
@@ -231,6 +257,60 @@ class Bucket(BucketTest):
             self.server.send_signal(signal.SIGCONT)
             self.assertEqual((started.returncode, told, said), (130, "", "joj: stopped\n"))
             self.assertEqual(self.left(), [])
+
+
+class Url(FleetTest):
+    """Without a server of S3."""
+
+    def test_a_file_url_is_a_directory(self) -> None:
+        place = self.folder()
+        self.copy(1, place / "a")
+        # Beside the one without it.
+        for name in ("a#b", "a b", "é", "a?b", "100%", "[a]"):
+            self.copy(2, place / name)
+            # Only what follows a `?` would be options.
+            written = f"file://{place}/{name.replace('?', '%3F')}"
+            for url in (written, (place / name).as_uri(), written.replace("file", "FILE")):
+                result = command(url, *ALIKE)
+                self.assertEqual(result.stdout, command(place / name, *ALIKE).stdout, url)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_it_says_what_is_wrong(self) -> None:
+        for url, told in [
+            ("file:///nowhere", "/nowhere is no directory"),
+            (f"file://{work()}?x=y", r"a file:// has no options; write \? of a name as %3F"),
+            ("file://", "file:// names no directory of this machine; write file:///FOLDER"),
+            ("file://host/x", "file://host/x names no directory of this machine"),
+            ("s3://", "s3:// names no bucket; write s3://BUCKET/FOLDER"),
+            ("s3://?scheme=http", "s3:// names no bucket"),
+            ("s3:///x", "s3:// names no bucket"),
+            ("s3://user:secret@/x", "s3:// names no bucket"),
+            ("gs://", "gs:// names no bucket"),
+            ("s3://user:12/secret@bucket", "this s3:// is no URL, as no bucket has a `:`"),
+            ("s3://127.0.0.1:9000/x", "another server as .endpoint_override=HOST:PORT"),
+            ("s3://us:secret@er@bucket/x", "this s3:// is no URL; write / and @ of a password"),
+            ("FTP://host/x y", "Unrecognized filesystem type in URI: ftp://host/x y; take s3://, gs://, hdfs:// or file://"),
+        ]:
+            said = self.refused(url)
+            self.assertRegex(said, told)
+            self.assertNotIn("secret", said)
+            lines = [line for line in said.splitlines() if not line.startswith("joj: lists ")]
+            self.assertEqual(len(lines), 1, said)
+
+    def test_what_ends_it_ends_it_while_a_server_is_asked_that_answers_nothing(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            url = f"s3://bucket/of?endpoint_override=127.0.0.1:{server.getsockname()[1]}&scheme=http"
+            environment = {**os.environ, **CREDENTIALS, "AWS_EC2_METADATA_DISABLED": "true"}
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                line = [sys.executable, "-m", "joj", "fleet", "report", url]
+                started = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+                self.addCleanup(started.wait)
+                self.addCleanup(started.kill)
+                self.assertEqual(started.stderr.readline(), "joj: lists s3://bucket/of\n")
+                started.send_signal(number)
+                # The client would try for longer.
+                told, said = started.communicate(timeout=60)
+                self.assertEqual((started.returncode, told, said), (130, "", "joj: stopped\n"))
 
 
 class Shown(unittest.TestCase):
