@@ -37,7 +37,7 @@ def outliers(fleet: Fleet, metrics: Sequence[str] = ("flush_p50_ms", "kib_per_co
     found: list[tuple[float, Outlier]] = []
     for metric in metrics:
         for model, rows in by_model.items():
-            logs = [(math.log(row[metric]), unit, row[metric]) for unit, row in rows if unit and row.get(metric)]
+            logs = [(math.log(row[metric]), unit, row[metric]) for unit, row in rows if unit and (row.get(metric) or 0) > 0]
             if len(logs) < DEVICES_MIN:
                 continue
             middle = median(value for value, _, _ in logs)

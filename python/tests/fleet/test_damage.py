@@ -321,6 +321,17 @@ class Damage(FleetTest):
         # What no question looks at is in the files alone.
         self.assertRaisesRegex(JojError, "duckdb stopped at .*cannot be read", fleet.rows, fleet.runs.select("disk"))
 
+    def test_impossible_values_of_a_device_cost_no_other_its_answer(self) -> None:
+        place = self.copy(40)
+        for table, columns in (("commits", {"duration_ns": -9, "written_bytes": -7}), ("runs", {"issued_ns": 1 - 2**63, "completed_ns": 2**63 - 1})):
+            path = place / table / names()[0]
+            rows = table_files.read(path)[0].num_rows
+            table_files.change(path, {}, {name: [value] * rows for name, value in columns.items()})
+        result = command(place, "--compare", "app_version=1.0,2.0", "--json", "-")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        flush_ns = [row["flush_ns"] for row in json.loads(result.stdout)["flushes"]]
+        self.assertGreater(max(flush_ns), 2**63)
+
     def test_a_fleet_is_loaded_with_the_rows_that_were_checked(self) -> None:
         from joj import JojError
         from joj.files import Inventory
