@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 import weakref
 
 from joj.errors import JojError
@@ -20,6 +21,11 @@ def folder() -> str:
         return tempfile.mkdtemp(prefix="joj-fleet-", dir=place())
     except OSError as error:
         raise JojError(f"cannot make a folder in {place()}: {error.strerror}; name another place: TMPDIR=DIR") from error
+
+
+def unmade() -> str:
+    """A folder for somebody who makes it himself, if he needs it. Killed before, he leaves nothing."""
+    return os.path.join(place(), f"joj-fleet-{uuid.uuid4().hex}")
 
 
 class Numbered:
@@ -59,7 +65,7 @@ class PlainNames:
         self.paths: dict[str, str] = {}
 
     def plain(self, path: str) -> str:
-        """A path of this file for the engine. Absolute: `file:` and `~` mean something at the beginning."""
+        """A path of this file for the engine: absolute, as a link needs."""
         path = os.path.join(os.getcwd(), path)
         if not self.ODD.search(path) and is_utf8(path):
             return path

@@ -158,6 +158,27 @@ class Command(FleetTest):
         ended = subprocess.run([sys.executable, "-c", program], env=os.environ | {"TMPDIR": str(kept)})
         self.assertEqual((ended.returncode, list(kept.iterdir())), (-signal.SIGKILL, []))
 
+    def test_what_ends_a_report_of_a_directory_leaves_nothing(self) -> None:
+        """Neither kept rows nor what DuckDB's memory does not hold, and nothing in the working directory at any time."""
+        place, kept, here = self.copy(1), self.folder(), self.folder()
+        program = (
+            f"{LARGE}import os, signal, joj.engines as engines\n"
+            "connect = engines._duckdb\n"
+            "def spill_and_end(*options):\n"
+            "    engine = connect('100MB', 2)\n"
+            "    connection = engine.values('one', {'number': [1]}).get_backend()\n"
+            "    connection.raw_sql('CREATE TEMP TABLE many AS SELECT hash(range) AS a, hash(range + 1) AS b FROM range(15000000)')\n"
+            "    print(len(os.listdir()), sum(len(files) for _, _, files in os.walk(os.environ['TMPDIR'])) > 0)\n"
+            "    sys.stdout.flush()\n"
+            "    os.kill(os.getpid(), signal.SIGTERM)\n"
+            "engines._duckdb = spill_and_end\n"
+            f"joj.__main__._end(joj.__main__.main(['fleet', 'report', {str(place)!r}]))"
+        )
+        line = [sys.executable, "-c", program]
+        ended = subprocess.run(line, capture_output=True, text=True, cwd=here, env=os.environ | {"TMPDIR": str(kept)})
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (130, "0 True\n", "joj: stopped\n"))
+        self.assertEqual((list(kept.iterdir()), list(here.iterdir())), ([], []))
+
     def test_ctrl_c_is_no_traceback(self) -> None:
         with unittest.mock.patch("joj.command.report.run", side_effect=KeyboardInterrupt):
             ended = command(even())

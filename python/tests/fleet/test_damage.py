@@ -194,13 +194,6 @@ class Damage(FleetTest):
                 self.assertEqual((len(fleet.inventory.traces), fleet.inventory.problems), (4, []))
                 self.assertEqual(sum(row["commits"] for row in fleet.rows(questions.per_commit(fleet))), 800)
 
-    def test_a_path_is_no_url_and_no_home(self) -> None:
-        place = self.folder()
-        for name in ("~", "file:", "s3:"):
-            self.copy(1, place / name)
-            with contextlib.chdir(place):
-                self.assertEqual(command(name).returncode, 0, name)
-
     def test_links_to_odd_names_are_gone_with_the_fleet(self) -> None:
         links = self.folder()
         with mock.patch.dict(os.environ, {"TMPDIR": str(links)}):
@@ -321,6 +314,13 @@ class Damage(FleetTest):
         # What no question looks at is in the files alone.
         self.assertRaisesRegex(JojError, "duckdb stopped at .*cannot be read", fleet.rows, fleet.runs.select("disk"))
 
+    def test_a_fleet_is_loaded_with_the_rows_that_were_checked(self) -> None:
+        from joj import JojError
+        from joj.files import Inventory
+
+        with mock.patch.object(Inventory, "rows", lambda inventory, table: 1):
+            self.assertRaisesRegex(JojError, "and the files have 1: one of the files was changed", load, self.copy(1))
+
     def test_impossible_values_of_a_device_cost_no_other_its_answer(self) -> None:
         place = self.copy(40)
         for table, columns in (("commits", {"duration_ns": -9, "written_bytes": -7}), ("runs", {"issued_ns": 1 - 2**63, "completed_ns": 2**63 - 1})):
@@ -331,13 +331,6 @@ class Damage(FleetTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         flush_ns = [row["flush_ns"] for row in json.loads(result.stdout)["flushes"]]
         self.assertGreater(max(flush_ns), 2**63)
-
-    def test_a_fleet_is_loaded_with_the_rows_that_were_checked(self) -> None:
-        from joj import JojError
-        from joj.files import Inventory
-
-        with mock.patch.object(Inventory, "rows", lambda inventory, table: 1):
-            self.assertRaisesRegex(JojError, "and the files have 1: one of the files was changed", load, self.copy(1))
 
     def test_bytes_that_were_not_looked_at_give_no_traceback(self) -> None:
         place = self.copy(2)
