@@ -4,6 +4,7 @@
 //! directory of a class is of the class.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use thiserror::Error;
 
@@ -152,27 +153,62 @@ fn whole(recording: &Recording, mut found: ClassPaths) -> Result<ClassPaths, Cla
     loop {
         let before = found.len();
         for path in found.clone() {
-            let inside = format!("{}/", texts.get(path));
-            let below = used.range(inside.as_str()..).take_while(|(path, _)| path.starts_with(&inside));
-            found.extend(below.map(|(_, text)| *text));
+            found.extend(used_below(&used, texts.get(path)).map(|(_, text)| text));
         }
-        for (_, one, other) in &pairs {
+        for (kind, one, other) in &pairs {
             if found.contains(one) || found.contains(other) {
                 found.extend([*one, *other]);
+            } else if *kind == CallKind::Rename {
+                match what_moves(&used, &found, [texts.get(*one), texts.get(*other)]) {
+                    Moved::Neither => {}
+                    Moved::SuchFiles => found.extend([*one, *other]),
+                    Moved::Both => return Err(ClassError::Renamed(texts.get(*one).to_owned())),
+                }
             }
         }
         if found.len() == before {
-            break;
+            return Ok(found);
         }
     }
-    for (kind, one, _) in &pairs {
-        let inside = format!("{}/", texts.get(*one));
-        let has_some = || found.iter().any(|path| texts.get(*path).starts_with(&inside));
-        if *kind == CallKind::Rename && !found.contains(one) && has_some() {
-            return Err(ClassError::Renamed(texts.get(*one).to_owned()));
+}
+
+/// Paths that calls name below a directory.
+fn used_below<'a>(
+    used: &'a BTreeMap<&'a str, Text>,
+    directory: &str,
+) -> impl Iterator<Item = (&'a str, Text)> + use<'a> {
+    let inside = format!("{directory}/");
+    let from = used.range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded));
+    let below: Vec<(&str, Text)> =
+        from.take_while(|(path, _)| path.starts_with(&inside)).map(|(path, text)| (*path, *text)).collect();
+    below.into_iter()
+}
+
+/// What a directory has in it when it gets another name.
+enum Moved {
+    Neither,
+    SuchFiles,
+    Both,
+}
+
+/// What lies in a directory with these two names: files of the class, others.
+fn what_moves(used: &BTreeMap<&str, Text>, found: &ClassPaths, names: [&str; 2]) -> Moved {
+    // A directory in it is neither: it counts by what is in it.
+    let is_directory = |path: &str| used_below(used, path).next().is_some();
+    let files = names.iter().flat_map(|name| used_below(used, name)).filter(|(path, _)| !is_directory(path));
+    let (mut such, mut others) = (false, false);
+    for (_, text) in files {
+        if found.contains(&text) {
+            such = true;
+        } else {
+            others = true;
         }
     }
-    Ok(found)
+    match (such, others) {
+        (false, _) => Moved::Neither,
+        (true, false) => Moved::SuchFiles,
+        (true, true) => Moved::Both,
+    }
 }
 
 #[cfg(test)]
@@ -251,8 +287,19 @@ mod tests {
 
     #[test]
     fn a_directory_that_moves_with_such_files_and_others_is_told() {
-        let calls = [(OPEN, "/h/d/x.cache", ""), (RENAME, "/h/d", "/h/e")];
-        assert_eq!(found(&calls, &["*.cache"]), Err(ClassError::Renamed("/h/d".to_owned())));
+        for other in ["/h/d/b", "/h/e/b"] {
+            let calls = [(OPEN, "/h/d/x.cache", ""), (OPEN, other, ""), (RENAME, "/h/d", "/h/e")];
+            assert_eq!(found(&calls, &["*.cache"]), Err(ClassError::Renamed("/h/d".to_owned())), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_has_no_other_files_moves_with_them() {
+        let calls = [(OPEN, "/h/d/in/x.cache", ""), (RENAME, "/h/d", "/h/e"), (OPEN, "/h/e/in/x.cache", "")];
+        let whole = ["/h/d", "/h/d/in/x.cache", "/h/e", "/h/e/in/x.cache"];
+        assert_eq!(found(&calls, &["*.cache"]).unwrap(), whole);
+        let calls = [(OPEN, "/h/d/b", ""), (RENAME, "/h/d", "/h/e"), (OPEN, "/h/x.cache", "")];
+        assert_eq!(found(&calls, &["*.cache"]).unwrap(), ["/h/x.cache"]);
     }
 
     #[test]
