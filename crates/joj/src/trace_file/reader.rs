@@ -1,7 +1,8 @@
 //! Reads a saved trace row group by row group: memory holds one of them.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use joj_analysis::recording::call::RecordedCall;
@@ -58,14 +59,15 @@ impl TraceReader {
     /// Where the file cannot be read, is no trace, was cut off, is damaged, or was written by a newer joj.
     pub fn open(path: &Path) -> Result<Self, TraceReadError> {
         let path_text = path.display().to_string();
-        match File::open(path) {
-            // The system opens it, and cannot read it.
-            Ok(file) if file.metadata().is_ok_and(|status| status.is_dir()) => {
-                Err(TraceReadError::Open { path: path_text, error: io::ErrorKind::IsADirectory.into() })
-            }
-            Ok(file) => Self::new(path_text, file),
-            Err(error) => Err(TraceReadError::Open { path: path_text, error }),
-        }
+        // Else a pipe keeps whoever opens it until another process writes to it (fifo(7)).
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let error = match opened.and_then(|file| Ok((file.metadata()?.file_type(), file))) {
+            Ok((kind, file)) if kind.is_file() => return Self::new(path_text, file),
+            Ok((kind, _)) if kind.is_dir() => io::ErrorKind::IsADirectory.into(),
+            Ok(_) => io::Error::other("it is a pipe, a socket or a device: give a file"),
+            Err(error) => error,
+        };
+        Err(TraceReadError::Open { path: path_text, error })
     }
 
     /// The same for an open file, with the name that messages have for it.
