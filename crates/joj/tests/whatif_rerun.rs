@@ -97,3 +97,62 @@ fn the_table_has_the_runs_beside_the_forecast_and_wrong_options_are_refused() {
         assert_eq!(told(&output).0, Some(2), "{words:?}");
     }
 }
+
+#[test]
+fn what_a_program_leaves_at_work_is_ended_with_each_run_and_told() {
+    let scratch = Scratch::new("whatif-rerun-left");
+    let place = place(&scratch);
+    // It makes its directory again and again; a second one is asleep in a session of its own.
+    let left = "(trap '' TERM HUP; while :; do mkdir -p \"$PWD/more\"; done) >/dev/null 2>&1 &";
+    let script = format!("echo > made; sync made; {left} setsid sleep 3600 >/dev/null 2>&1 & exit 0");
+    let result = result(&place, &script);
+    let told = result.notes.iter().find(|note| note.contains("still at work")).expect("a note");
+    // The recorded run, and one in each of three rows.
+    assert!(told.contains("it left 8 processes"), "{told}");
+    assert_eq!(scratch.names(), ["place", "place.json"]);
+    let names: Vec<_> =
+        std::fs::read_dir(&place).expect("names").map(|name| name.expect("a name").file_name()).collect();
+    assert_eq!(names, ["given"]);
+}
+
+#[test]
+fn a_file_outside_of_the_directory_is_named_by_its_whole_path() {
+    let scratch = Scratch::new("whatif-rerun-outside");
+    let place = place(&scratch);
+    std::fs::write(scratch.file("beside.sh"), "echo > made").expect("a file");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+        command.current_dir(&place).args(["whatif", "--rounds", "1", "--only", "recorded", "--rerun", "--"]);
+        told(&command.args(words).output().expect("joj"))
+    };
+    let (code, said) = run(&["sh", "../beside.sh"]);
+    assert_eq!(code, Some(1), "{said}");
+    let whole = scratch.file("beside.sh").canonicalize().expect("a path").display().to_string();
+    assert!(said.contains("`../beside.sh` is a file outside of this directory"), "{said}");
+    assert!(said.contains(&format!("write its whole path, {whole}")), "{said}");
+    let (code, said) = run(&["sh", &whole]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_program_that_writes_to_the_directory_itself_does_so_once_and_not_in_each_run() {
+    let scratch = Scratch::new("whatif-rerun-original");
+    let place = place(&scratch);
+    let given = place.join("given");
+    let script = format!("echo more >> {}; echo > made", given.display());
+    let (code, said) = told(&whatif(&place, &["--only", "recorded,no-sync"], &script));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&format!("writes {} by its whole name", given.display())), "{said}");
+    assert_eq!(std::fs::read_to_string(&given).expect("a file"), "textmore\n", "the recorded run alone");
+}
+
+#[test]
+fn what_makes_waldios_commits_less_durable_than_the_rows_say_is_refused() {
+    let scratch = Scratch::new("whatif-durability");
+    for name in ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+        command.current_dir(&scratch).env(name, "1").args(["whatif", "--rounds", "1", "maps"]);
+        let (code, said) = told(&command.output().expect("joj"));
+        assert!(code == Some(1) && said.contains(&format!("{name} is set")), "{code:?} {said}");
+    }
+}

@@ -26,6 +26,7 @@ use crate::show::text::count;
 use crate::show::whatif as shown;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
 use crate::whatif::error::WhatifError;
+use crate::whatif::left_processes::LeftProcesses;
 use crate::whatif::rerun::Rerun;
 use crate::whatif::rounds::{self, RoundsOutcome};
 use crate::whatif::settings::WhatifSettings;
@@ -33,6 +34,8 @@ use crate::workloads;
 
 /// Room for calls that joj has not fetched yet, where a command is recorded.
 const BUFFER_BYTES: u64 = 32 << 20;
+/// Variables with which waldio's commits are not as durable as the rows say.
+const OF_DURABILITY: [&str; 3] = ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"];
 
 /// Runs `joj whatif`.
 /// # Errors
@@ -53,10 +56,13 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, WhatifError> {
 
 /// Looks whether the results can be written, and catches Ctrl-C. Gives the exit code where the command line is wrong.
 /// # Errors
-/// A file that cannot be written.
+/// A file that cannot be written, or a variable of the environment that makes rows untrue.
 pub fn check(options: &WhatifOptions) -> Result<Option<ExitCode>, WhatifError> {
     if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
         return Ok(Some(wrong_usage(what)));
+    }
+    if let Some(set) = OF_DURABILITY.into_iter().find(|name| std::env::var_os(name).is_some()) {
+        return Err(WhatifError::Durability(set));
     }
     let outputs = [&options.output, &options.json, &options.markdown, &options.html];
     output_file::check_apart(&options.recording, outputs.into_iter().flatten())?;
@@ -123,15 +129,33 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     let origin = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
     let words = live::words(&options.command)?;
     let rerun = Rerun { words, origin, directory: work_dir.path() };
+    if let Some((word, whole)) = rerun.outside() {
+        return Err(WhatifError::Outside { word: word.to_owned(), whole });
+    }
     rerun.bytes()?;
     let copy = rerun.copy()?;
-    let recorded = recorded_in(options, copy.path())?;
+    let left = LeftProcesses::adopt();
+    let recorded = recorded_in(options, copy.path());
+    let mut ended = left.end();
+    let recorded = recorded?;
     let recording = plan::read(&recorded.file)?;
+    if let Some(path) = rerun.written_by_its_name(&recording, copy.path()) {
+        return Err(WhatifError::Original(path));
+    }
     let mut result = measure(options, &recorded, work_dir.path())?;
     let rows: Vec<Configuration> = result.rows.iter().map(|row| row.configuration).collect();
-    let found = rerun.run(&rows, &recording, copy.path(), recorded.exit_code, options.rounds)?;
+    let recorded_there = (copy.path(), recorded.exit_code);
+    let (found, ended_then) = rerun.run(&rows, &recording, recorded_there, options.rounds, &left)?;
+    ended += ended_then;
     for (row, found) in result.rows.iter_mut().zip(found) {
         row.rerun = Some(found);
+    }
+    if ended > 0 {
+        let what =
+            if ended == 1 { "1 process that was" } else { &format!("{} processes that were", count(ended)) };
+        result.notes.push(format!(
+            "When the program ended, in all of its runs together, it left {what} still at work: joj ended them, and no time has them."
+        ));
     }
     // The copy goes: people know the files by the names of the directory itself.
     result.rename_files(&copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
@@ -160,6 +184,15 @@ pub struct Recorded {
     pub exit_code: i32,
     /// Where the file is, if nobody wants it.
     _scratch: Option<WorkDir>,
+}
+
+impl Recorded {
+    /// A note where the command failed: then it may have done less than it does else.
+    pub fn how_it_ended(&self) -> Option<String> {
+        let code = self.exit_code;
+        (code != 0)
+            .then(|| format!("The command ended with exit code {code}: what it did until then is replayed."))
+    }
 }
 
 /// The recording that is given, or that of the command.
@@ -200,9 +233,6 @@ fn record(options: &WhatifOptions, file: &Path) -> Result<i32, WhatifError> {
     if signal::is_stopped() {
         return Err(ReplayError::Stopped.into());
     }
-    if exit_code != 0 {
-        eprintln!("joj: the command ended with {exit_code}; what it did until then is replayed");
-    }
     Ok(exit_code)
 }
 
@@ -216,7 +246,9 @@ fn measure(
     let needed_bytes = bytes_needed(&settings.recorded, InMemory::Nothing);
     room::check(directory, needed_bytes, "the files of the recording")?;
     let measured = rounds::run(&settings, options.rounds, directory)?;
-    Ok(told(recorded.name.clone(), &options.directory, &settings, measured))
+    let mut result = told(recorded.name.clone(), &options.directory, &settings, measured);
+    result.notes.splice(0..0, recorded.how_it_ended());
+    Ok(result)
 }
 
 /// The result.
@@ -246,6 +278,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         sqlite,
         rounds: measured.rounds,
         exact: false,
+        msyncs: msyncs(recording),
         databases,
         rows: measured.rows,
         parts: measured.breakdown.parts(),
@@ -254,6 +287,12 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
     };
     result.advice = advice::sentences(&result);
     result
+}
+
+fn msyncs(recording: &Recording) -> u64 {
+    let facts = recording.header.recording.iter();
+    let left_out = facts.flat_map(|facts| &facts.not_replayed);
+    left_out.filter(|(what, _)| what.starts_with("msync")).map(|(_, calls)| calls).sum()
 }
 
 fn place_line(directory: &Path, place: &Place) -> String {

@@ -1,55 +1,125 @@
 //! The files below a directory, copied: each run of a program begins with the same ones.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, SeekFrom, makedev, mknodat, seek};
+use rustix::io::Errno;
 
 use crate::machine::proc::signal::is_stopped;
 
 /// Directories of joj's own, which begin so, are none of the program's.
 const OWN_NAMES: [&str; 2] = ["joj-whatif-", "joj-replay-"];
 
-/// Bytes of the files below a directory that a copy has.
+/// A block of `st_blocks` (stat(2)).
+const BLOCK_BYTES: u64 = 512;
+
+/// Bytes that a copy of the files below a directory takes: holes take none, and a file with several names is there once.
 /// # Errors
 /// What the system said, of which file.
 pub fn bytes(directory: &Path) -> Result<u64, (PathBuf, io::Error)> {
-    let mut sum = 0;
+    let (mut sum, mut known) = (0, HashSet::new());
     walk(directory, &mut |_, facts| {
-        sum += if facts.is_file() { facts.len() } else { 0 };
+        if facts.is_file() && known.insert((facts.dev(), facts.ino())) {
+            sum += facts.len().min(facts.blocks() * BLOCK_BYTES);
+        }
         Ok(())
     })?;
     Ok(sum)
 }
 
-/// Copies them into `to`, an empty directory, with their permissions and times. A file with several names becomes several files. Pipes and
-/// sockets are left out.
+/// Copies them into `to`, an empty directory, with their owners, permissions and times. A file with several names has them in the copy, too,
+/// and holes stay holes. Sockets are left out, and without root devices and other users' ownership.
 /// # Errors
 /// What the system said, of which file; [`io::ErrorKind::Interrupted`] after a signal. A part is there then.
 pub fn copy(from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
     let mut directories = Vec::new();
+    let mut known: HashMap<(u64, u64), PathBuf> = HashMap::new();
     walk(from, &mut |path, facts| {
         let place = to.join(path.strip_prefix(from).unwrap_or(path));
         let kind = facts.file_type();
-        if kind.is_symlink() {
-            symlink(fs::read_link(path)?, &place)
-        } else if kind.is_dir() {
+        if kind.is_dir() {
             fs::create_dir(&place)?;
             directories.push((place, facts.clone()));
-            Ok(())
-        } else if kind.is_file() {
-            fs::copy(path, &place)?;
-            set_times(&place, facts)
-        } else {
-            Ok(())
+            return Ok(());
         }
+        if facts.nlink() > 1 {
+            if let Some(first) = known.get(&(facts.dev(), facts.ino())) {
+                return fs::hard_link(first, &place);
+            }
+            known.insert((facts.dev(), facts.ino()), place.clone());
+        }
+        if kind.is_symlink() {
+            symlink(fs::read_link(path)?, &place)?;
+            return set_owner(&place, facts);
+        }
+        if kind.is_file() {
+            copy_data(path, &place, facts.len())?;
+        } else if !make_special(&place, facts)? {
+            return Ok(());
+        }
+        // A change of the owner takes the bits that the permissions set.
+        set_owner(&place, facts)?;
+        fs::set_permissions(&place, facts.permissions())?;
+        if kind.is_file() { set_times(&place, facts) } else { Ok(()) }
     })?;
     // After what is in them: that changes their times, and some may not be written to.
     for (place, facts) in directories.iter().rev() {
-        let set = set_times(place, facts).and_then(|()| fs::set_permissions(place, facts.permissions()));
+        let set = set_owner(place, facts)
+            .and_then(|()| set_times(place, facts))
+            .and_then(|()| fs::set_permissions(place, facts.permissions()));
         set.map_err(|error| (place.clone(), error))?;
     }
     Ok(())
+}
+
+/// Copies what the file has, and leaves its holes (lseek(2), `SEEK_DATA`).
+fn copy_data(from: &Path, to: &Path, len: u64) -> io::Result<()> {
+    let (mut source, mut place) = (File::open(from)?, File::create_new(to)?);
+    place.set_len(len)?;
+    let mut at = 0;
+    while at < len {
+        let (begin, end) = match seek(&source, SeekFrom::Data(at)) {
+            Ok(begin) => (begin, seek(&source, SeekFrom::Hole(begin))?),
+            // There is nothing more.
+            Err(Errno::NXIO) => break,
+            // The filesystem does not tell.
+            Err(_) => (at, len),
+        };
+        seek(&source, SeekFrom::Start(begin))?;
+        seek(&place, SeekFrom::Start(begin))?;
+        io::copy(&mut io::Read::take(&mut source, end - begin), &mut place)?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// Makes a pipe or a device; false for what is neither, or may not be made.
+fn make_special(place: &Path, facts: &fs::Metadata) -> io::Result<bool> {
+    let kind = facts.file_type();
+    let what = match () {
+        () if kind.is_fifo() => FileType::Fifo,
+        () if kind.is_char_device() => FileType::CharacterDevice,
+        () if kind.is_block_device() => FileType::BlockDevice,
+        () => return Ok(false),
+    };
+    let device = facts.rdev();
+    let device = makedev(rustix::fs::major(device), rustix::fs::minor(device));
+    match mknodat(CWD, place, what, Mode::from_raw_mode(facts.mode()), device) {
+        Err(Errno::PERM) => Ok(false),
+        made => made.map(|()| true).map_err(io::Error::from),
+    }
+}
+
+/// Only root may give files away.
+fn set_owner(place: &Path, facts: &fs::Metadata) -> io::Result<()> {
+    match lchown(place, Some(facts.uid()), Some(facts.gid())) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        set => set,
+    }
 }
 
 fn set_times(place: &Path, facts: &fs::Metadata) -> io::Result<()> {
@@ -87,7 +157,7 @@ fn walk(directory: &Path, visit: &mut Visit<'_>) -> Result<(), (PathBuf, io::Err
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::fs::{FileExt, PermissionsExt};
 
     use super::*;
 
@@ -104,7 +174,13 @@ mod tests {
         }
         fs::set_permissions(from.join("a/b/c"), fs::Permissions::from_mode(0o750)).unwrap();
         symlink("a/b", from.join("link")).unwrap();
-        assert_eq!(bytes(&from).unwrap(), 4);
+        fs::hard_link(from.join("a/b/c"), from.join("same")).unwrap();
+        mknodat(CWD, from.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let sparse = File::create(from.join("sparse")).unwrap();
+        sparse.set_len(9 << 20).unwrap();
+        sparse.write_all_at(b"data", 4 << 20).unwrap();
+        let block = sparse.metadata().unwrap().blocks() * BLOCK_BYTES;
+        assert_eq!(bytes(&from).unwrap(), 4 + block);
         copy(&from, &to).unwrap();
         let mut names = Vec::new();
         walk(&to, &mut |path, _| {
@@ -113,7 +189,12 @@ mod tests {
         })
         .unwrap();
         names.sort();
-        assert_eq!(names, ["a", "a/b", "a/b/c", "link"]);
+        assert_eq!(names, ["a", "a/b", "a/b/c", "link", "pipe", "same", "sparse"]);
+        let copied = |name: &str| fs::symlink_metadata(to.join(name)).unwrap();
+        assert_eq!(copied("same").ino(), copied("a/b/c").ino());
+        assert!(copied("pipe").file_type().is_fifo());
+        assert!(copied("sparse").blocks() * BLOCK_BYTES < 1 << 20, "its holes are holes");
+        assert_eq!(fs::read(to.join("sparse")).unwrap(), fs::read(from.join("sparse")).unwrap());
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("a/b"));
         let facts = |place: &Path| fs::metadata(place.join("a/b/c")).unwrap();
         assert_eq!(facts(&to).mode(), facts(&from).mode());

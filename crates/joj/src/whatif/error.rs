@@ -1,5 +1,7 @@
 //! Why `joj whatif` gives no result.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use crate::machine::files::output_file::OutputError;
@@ -15,6 +17,28 @@ pub enum WhatifError {
     /// The command cannot be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A variable of the environment makes commits less durable than the rows say.
+    #[error(
+        "{0} is set: it changes what a COMMIT of waldio is worth, which the rows say themselves; unset it"
+    )]
+    Durability(&'static str),
+    /// The program writes to the directory itself, where each of its runs would.
+    #[error(
+        "the program writes {0} by its whole name, not in the copy of this directory in which it ran, and each run of --rerun would; leave \
+         --rerun out, or have it name its files from where it runs"
+    )]
+    Original(String),
+    /// A word of the command names a file that the copies do not have.
+    #[error(
+        "`{word}` is a file outside of this directory, and --rerun runs the program in copies of it, from where that names another file; \
+         write its whole path, {}", .whole.display()
+    )]
+    Outside {
+        /// The word.
+        word: String,
+        /// The file's whole path.
+        whole: PathBuf,
+    },
     /// The result cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),

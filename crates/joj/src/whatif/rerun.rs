@@ -3,7 +3,7 @@
 //! Each run begins with a copy of the directory in which joj stands, and the copy goes at its end.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::CallKind;
@@ -24,6 +24,7 @@ use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
 use crate::show::text::duration;
 use crate::whatif::directory_copy;
+use crate::whatif::left_processes::LeftProcesses;
 use crate::whatif::memory;
 
 /// Rounds where the options name no number.
@@ -79,17 +80,34 @@ impl Rerun<'_> {
         })
     }
 
-    /// Runs the program in each of the rows; it is recorded, and ended with this code then, in the directory `copy`.
+    /// A word of the command that names a file outside of the directory by `..`, and the file's whole path: from a copy it names another.
+    pub fn outside(&self) -> Option<(&str, PathBuf)> {
+        self.words.iter().find_map(|word| {
+            let path = Path::new(word);
+            let goes_up = path.is_relative() && path.components().any(|part| part == Component::ParentDir);
+            let whole = goes_up.then(|| self.origin.join(path).canonicalize().ok()).flatten()?;
+            (!whole.starts_with(&self.origin)).then_some((word.as_str(), whole))
+        })
+    }
+
+    /// A file of the directory itself that the program writes, where it is recorded in the directory `copy`.
+    pub fn written_by_its_name(&self, recording: &Recording, copy: &Path) -> Option<String> {
+        written(recording, copy).find(|path| Path::new(path).starts_with(&self.origin)).map(str::to_owned)
+    }
+
+    /// Runs the program in each of the rows; it is recorded, and ended with this code then, in the directory `copy`. Gives how many
+    /// processes it left, too: they were ended.
     /// # Errors
     /// A signal, or no copy can be made.
     pub fn run(
         &self,
         rows: &[Configuration],
         recording: &Recording,
-        copy: &Path,
-        exit_code: i32,
+        (copy, exit_code): (&Path, i32),
         rounds: Option<u32>,
-    ) -> Result<Vec<WhatifRerun>, ReplayError> {
+        left: &LeftProcesses,
+    ) -> Result<(Vec<WhatifRerun>, u64), ReplayError> {
+        let mut ended = 0;
         let bytes = self.bytes()?;
         let outside = written_outside(recording, copy);
         let mut ways: Vec<Result<RerunWay, String>> = rows
@@ -106,7 +124,8 @@ impl Rerun<'_> {
             }
             for row in order {
                 let Ok(way) = ways[row] else { continue };
-                match self.one(way, bytes, exit_code)? {
+                let found = self.one(way, bytes, exit_code, || ended += left.end())?;
+                match found {
                     Ok(ns) => {
                         let (title, took) = (rows[row].title(), duration(ns));
                         eprintln!("joj: run {} of {wanted}, {title}: {took}", round + 1);
@@ -128,11 +147,18 @@ impl Rerun<'_> {
             (Err(reason), _) => WhatifRerun::Unavailable(reason),
             (Ok(_), None) => WhatifRerun::Unavailable("it was not run".to_owned()),
         };
-        Ok(ways.into_iter().zip(elapsed_ns).map(outcome).collect())
+        Ok((ways.into_iter().zip(elapsed_ns).map(outcome).collect(), ended))
     }
 
-    /// How long one run takes, or why this row cannot be had.
-    fn one(&self, way: RerunWay, bytes: u64, exit_code: i32) -> Result<Result<u64, String>, ReplayError> {
+    /// How long one run takes, or why this row cannot be had. Behind the program's end, and before its directory goes, `end_left` ends what
+    /// it left.
+    fn one(
+        &self,
+        way: RerunWay,
+        bytes: u64,
+        exit_code: i32,
+        mut end_left: impl FnMut(),
+    ) -> Result<Result<u64, String>, ReplayError> {
         let copy = if way.in_memory {
             match memory::directory(bytes) {
                 Ok(copy) => copy,
@@ -151,6 +177,7 @@ impl Rerun<'_> {
         };
         let ended = command.wait();
         let elapsed_ns = shared_ns() - begin_ns;
+        end_left();
         if is_stopped() {
             return Err(ReplayError::Stopped);
         }
@@ -195,12 +222,17 @@ fn way(row: Configuration, outside: Option<&str>, has_durable_writes: bool) -> R
 
 /// A file on a disk that the program writes and that is not in the directory in which it was recorded.
 fn written_outside(recording: &Recording, copy: &Path) -> Option<String> {
-    let is_outside = |path: &&str| {
+    let is_on_disk = |path: &&str| {
+        Path::new(path).parent().is_none_or(|above| Place::of(above).filesystem.kind != "tmpfs")
+    };
+    written(recording, copy).find(is_on_disk).map(str::to_owned)
+}
+
+/// Files that the program writes and that are not in the directory in which it was recorded.
+fn written<'a>(recording: &'a Recording, copy: &'a Path) -> impl Iterator<Item = &'a str> {
+    let is_outside = move |path: &&str| {
         let path = Path::new(path);
-        path.is_absolute()
-            && !path.starts_with(copy)
-            && !NO_FILES.iter().any(|place| path.starts_with(place))
-            && path.parent().is_none_or(|above| Place::of(above).filesystem.kind != "tmpfs")
+        path.is_absolute() && !path.starts_with(copy) && !NO_FILES.iter().any(|place| path.starts_with(place))
     };
     let written = recording.calls.iter().filter(|call| call.result >= 0).filter(|call| match call.kind {
         CallKind::Open => call.flags & O_ACCMODE != O_RDONLY || call.flags & O_CREAT != 0,
@@ -212,7 +244,7 @@ fn written_outside(recording: &Recording, copy: &Path) -> Option<String> {
         CallKind::Rename | CallKind::Link => [call.path, call.second_path],
         _ => [call.path, call.path],
     });
-    paths.map(|path| recording.texts.get(path)).find(is_outside).map(str::to_owned)
+    paths.map(|path| recording.texts.get(path)).filter(is_outside)
 }
 
 #[cfg(test)]

@@ -47,15 +47,20 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
     let Some(recorded) = result.figures(Configuration::Recorded) else { return Vec::new() };
     let mut said = vec![where_time_goes(result, recorded)];
     said.extend(truth(result));
+    said.extend(not_known(result));
+    let others = result.rows.iter().filter(|row| row.configuration != Configuration::Recorded);
+    let (others, changed): (Vec<_>, Vec<_>) = others
+        .filter_map(|row| row.figures().map(|figures| (row.configuration, figures)))
+        .partition(|(_, figures)| figures.differing <= recorded.differing);
+    said.extend(changed.iter().map(|(row, figures)| other_results(*row, figures)));
     if result.rounds < ROUNDS_MIN && !result.exact {
         said.push(format!(
             "Fewer than {ROUNDS_MIN} rounds tell no difference from chance: take --rounds {ROUNDS_MIN}."
         ));
         return said;
     }
-    let others = result.rows.iter().filter(|row| row.configuration != Configuration::Recorded);
     let others: Vec<(Configuration, &WhatifFigures, Standing)> = others
-        .filter_map(|row| row.figures().map(|figures| (row.configuration, figures)))
+        .into_iter()
         .map(|(configuration, figures)| (configuration, figures, standing(figures, recorded, result.exact)))
         .collect();
     let mut faster: Vec<(Configuration, &WhatifFigures)> = others
@@ -83,11 +88,35 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
             said.push(format!("{begin}: {}.", titles.join("; ")));
         }
     }
-    if faster.is_empty() && !others.is_empty() {
+    if faster.is_empty() && !others.is_empty() && result.msyncs == 0 {
         let rows: Vec<_> = others.iter().map(|(row, figures, _)| (*row, *figures)).collect();
         said.push(in_storage(&rows, recorded));
     }
     said
+}
+
+/// Where the program also syncs in a way that is not replayed.
+fn not_known(result: &WhatifResult) -> Option<String> {
+    let calls = match result.msyncs {
+        0 => return None,
+        1 => "1 call".to_owned(),
+        calls => format!("{calls} calls"),
+    };
+    Some(format!(
+        "The program also makes {calls} of msync. All rows have their time, so without syncs and in RAM it may be much faster than its row."
+    ))
+}
+
+/// Of a row that is none of the program's: its calls failed, or did something else.
+fn other_results(row: Configuration, figures: &WhatifFigures) -> String {
+    format!(
+        "In {} {} had another result than in the recording, such as an error: so its time is not the program's.",
+        row.title(),
+        match figures.differing {
+            1 => "1 call".to_owned(),
+            calls => format!("{calls} calls"),
+        }
+    )
 }
 
 /// What to say where the program as a whole is not faster: a user may wait for the storage all the same, between long pauses.
@@ -256,6 +285,38 @@ mod tests {
                 "Slower: WAL, NORMAL.",
             ]
         );
+    }
+
+    #[test]
+    fn a_row_whose_calls_failed_is_no_advice() {
+        let mut found =
+            result(&[(Configuration::AllInMemory, [0.5, 0.5, 0.6]), (Configuration::Wal, [1.6, 1.5, 1.7])]);
+        for row in &mut found.rows[..2] {
+            let WhatifOutcome::Measured(figures) = &mut row.outcome else { panic!("it was measured") };
+            figures.differing = 3;
+        }
+        assert!(
+            sentences(&found).iter().any(|said| said.contains("all in RAM would take")),
+            "as recorded, too"
+        );
+        let WhatifOutcome::Measured(figures) = &mut found.rows[1].outcome else { panic!("it was measured") };
+        figures.differing = 220;
+        let said = sentences(&found);
+        let wanted = "In all in RAM 220 calls had another result than in the recording, such as an error: so its time is not the program's.";
+        assert_eq!(said[1], wanted);
+        assert!(
+            said[2].starts_with("With commits that survive a power cut: WAL") && said.len() == 3,
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn with_msync_nothing_is_said_not_to_be_worth_a_change() {
+        let found = result(&[(Configuration::NoSync, [4.1, 4.0, 4.2])]);
+        assert!(sentences(&found)[2].contains("nothing is worth changing"));
+        let said = sentences(&WhatifResult { msyncs: 150, ..found });
+        assert!(said[1].starts_with("The program also makes 150 calls of msync."), "{said:?}");
+        assert_eq!(said[2..], ["No clear difference: no sync."]);
     }
 
     #[test]

@@ -141,6 +141,9 @@ pub struct WhatifResult {
     /// True where the clock is the emulated machine's: another round would give the same figures.
     #[serde(default)]
     pub exact: bool,
+    /// Calls of msync in the recording: none is replayed, and their time is think time.
+    #[serde(default)]
+    pub msyncs: u64,
     /// The databases to which the program commits.
     pub databases: Vec<WhatifDatabase>,
     /// The rows.

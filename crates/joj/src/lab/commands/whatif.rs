@@ -146,6 +146,7 @@ fn told(found: WhatifResult, recorded: &Recorded, volume: &LabVolume, pool: &Gue
             row.outcome = WhatifOutcome::Unavailable(reason.to_string());
         }
     }
+    result.notes.splice(0..0, recorded.how_it_ended());
     result.advice = advice::sentences(&result);
     WhatifLabOutcome::Measured(Box::new(result))
 }
