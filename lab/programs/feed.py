@@ -10,7 +10,8 @@ STORIES = 10  # a load
 PICTURES = 12  # a load
 PICTURE_BYTES = 2 * common.MB
 SIGN_IN_COMMITS = 4
-LOAD_S = 3.0
+# With it there are 3.1 commits a second, as in MobiGen's published recording of Facebook: 365 in 118 s.
+LOAD_S = 7.0
 
 SCHEMA = (
     "CREATE TABLE stories(_id INTEGER PRIMARY KEY, author TEXT, body TEXT, likes INTEGER)",

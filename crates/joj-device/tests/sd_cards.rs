@@ -1,5 +1,6 @@
 //! Goal: the eight SD cards of FAST'12 (papers: "Revisiting Storage for Smartphones") behave as measured on the Nexus One.
-//! Method: Table 3: 128 MiB in requests of 128 KiB, and 2048 random requests of 4 KiB over those 128 MiB; each within 15 %.
+//! Method: Table 3: 128 MiB in requests of 128 KiB, and 2048 random requests of 4 KiB over those 128 MiB; each within 15 %, or the same
+//! once it is rounded as the paper prints it, to 0.01 MB/s.
 //! Fig. 13: 2048 random writes of 4 KiB over a growing range, behind 1 GiB written in order; the falls at their ranges.
 //! `cargo test -p joj-device --test sd_cards -- --nocapture` prints both tables.
 
@@ -36,7 +37,11 @@ fn table_3_holds_within_15_percent() {
         let line: String = cells.iter().map(|(p, m, r)| format!(" | {p:5.2} {m:7.4} {r:.2}")).collect();
         println!("{name:10}{line}");
         for (paper, model, ratio) in cells {
-            assert!((0.85..=1.15).contains(&ratio), "{name}: {model:.4} MB/s, the paper has {paper}");
+            let prints_the_same = format!("{model:.2}") == format!("{paper:.2}");
+            assert!(
+                prints_the_same || (0.85..=1.15).contains(&ratio),
+                "{name}: {model:.4} MB/s, the paper has {paper}"
+            );
         }
     }
 }

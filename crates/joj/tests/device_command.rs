@@ -39,7 +39,7 @@ fn what_is_shown_is_a_sound_description() {
 
 #[test]
 fn what_is_wrong_is_said_with_file_and_cure() {
-    let text = stdout(&["show", "kingston"]).replacen("log_blocks = 8", "log_blocks = 0", 1);
+    let text = stdout(&["show", "kingston"]).replacen("log_blocks = 1", "log_blocks = 0", 1);
     let path = file("wrong.toml", &text);
     let error = stderr(&["check", path.to_str().unwrap()]);
     assert!(error.contains("wrong.toml: `ftl.log_blocks` is 0, which is not in 1 to"), "{error}");

@@ -20,7 +20,7 @@ RECORDING = ROOT / "lab/recordings/sql.joj"
 BENCH = "2026-11-26-ext4-virtio-reach-default.json.gz"
 STUDY = "2026-11-21-ext4-virtio-table2.json.gz"
 CONTENDED = "2026-11-21-ext4-virtio-writers.json.gz"
-LAB = "2026-11-27-lab-fast12-fig13-guest.json.gz"
+LAB = "2026-11-28-lab-fast12-fig13-guest.json.gz"
 OLD_LAB = "2026-11-22-lab-waldio-table2.json.gz"
 SNAPSHOT = [
     {"database": "/a/app.db", "name": "this_connection", "value": "active", "unit": "", "source": "this connection"},
@@ -73,7 +73,7 @@ class Answers(ResultsTest):
         reasons = {problem.path: problem.reason for problem in inventory.problems}
         self.assertEqual(set(reasons), set(formats) - known)
         self.assertEqual({file.version for file in inventory.files}, {1, 2})
-        self.assertIn("it is a `joj-lab-whatif`", reasons[str(PUBLISHED / "2026-11-27-lab-fast12-fig11-feed.json.gz")])
+        self.assertIn("it is a `joj-lab-whatif`", reasons[str(PUBLISHED / "2026-11-28-lab-fast12-fig11-feed.json.gz")])
 
     def test_medians_of_runs_are_those_that_joj_bench_tells(self) -> None:
         results = load(self.published(BENCH, CONTENDED))
