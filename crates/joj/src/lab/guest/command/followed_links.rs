@@ -40,7 +40,9 @@ impl FollowedLinks {
 
     /// Those that were followed since, below the host's root, each once.
     pub fn paths(self) -> Vec<PathBuf> {
-        let text = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
+        // Of names that are no UTF-8 no file is found.
+        let text = fs::read(format!("{TRACING}/trace")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let mut paths: Vec<PathBuf> = text.lines().filter_map(path).collect();
         paths.sort();
         paths.dedup();

@@ -9,16 +9,21 @@
 //! ```
 //!
 //! To open a file of the host, to list a directory or to follow a link takes the host's time, which is no figure of the guest's. So what
-//! was opened once is copied to memory, and so is a link, and of a directory that was listed the names are. What was looked
+//! was opened once is copied to memory, and so is a link, and of a directory that was listed the names are held there. What was looked
 //! for, and found or not, the kernel remembers by itself.
+//!
+//! Whoever looks again is to see the same. What a copy would change stays the host's: files of which two names are seen, whose copies would
+//! be two files, and what has attributes of a user's, which no memory keeps (tmpfs of Linux 6.1).
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, FileType, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 
 use crate::lab::guest::command::followed_links::FollowedLinks;
+use crate::lab::guest::command::kept_names::KeptNames;
+use crate::lab::guest::command::several_names::{SeveralNames, give_names};
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::job::{HOST_TAG, guest_path};
 use crate::machine::qemu::guest_kernel;
@@ -26,15 +31,15 @@ use crate::machine::qemu::opened_files::OpenedFiles;
 
 /// What the command sees of the guest instead of the host's.
 const OF_GUEST: [&str; 3] = ["proc", "sys", "dev"];
-/// Memory: the overlay's copies of files in two directories, names of directories in a third.
+/// Memory, with the two directories of the overlay, and the other names of copies.
 const COPIES: &str = "/copies";
 const UPPER: &str = "/copies/upper";
 const WORK: &str = "/copies/work";
-const NAMES: &str = "/copies/names";
-/// A directory with more names stays the host's: each name is a mount.
-const NAMES_MAX: usize = 2_000;
+const OTHER_NAMES: &str = "/copies/other-names";
 /// Copies take so much memory, in bytes; what is left over stays the host's.
 const COPIES_BYTES_MAX: u64 = 512 << 20;
+/// The names of a file's attributes take no more (`XATTR_LIST_MAX`).
+const ATTRIBUTE_NAMES_BYTES_MAX: usize = 64 << 10;
 
 /// The kernel's event for a request of 9p, and what counts it (Documentation/trace/histogram.rst).
 const REQUEST_EVENT: &str = "/sys/kernel/tracing/events/9p/9p_client_req";
@@ -45,6 +50,7 @@ const HISTOGRAM: &str = "hist:keys=type";
 pub struct HostFiles {
     kept: BTreeSet<PathBuf>,
     copied_bytes: u64,
+    names: KeptNames,
 }
 
 /// What of the root is used.
@@ -84,7 +90,7 @@ impl HostFiles {
         make_directories(&[guest_path::HOST, guest_path::ROOT, COPIES])?;
         guest_kernel::mount_host(HOST_TAG, guest_path::HOST)?;
         guest_kernel::mount_memory(COPIES)?;
-        make_directories(&[UPPER, WORK, NAMES])?;
+        make_directories(&[UPPER, WORK, OTHER_NAMES])?;
         guest_kernel::mount_overlay(guest_path::HOST, UPPER, WORK, guest_path::ROOT)?;
         for name in OF_GUEST.iter().chain(&guest_path::OWN) {
             let place = below_root(name).to_string_lossy().into_owned();
@@ -106,65 +112,54 @@ impl HostFiles {
         Ok(UsedFiles { opened, followed: FollowedLinks::watch().map_err(problem)? })
     }
 
-    /// Has what was used in memory from now on; what is no file and no directory, too large or too many stays the host's.
+    /// Has what was used in memory from now on; special files, what a copy would change and what is too large or too much stay the host's.
     /// # Errors
-    /// A file cannot be copied, or not be mounted.
+    /// Something cannot be copied.
     pub fn keep(&mut self, used: &ListedFiles) -> Result<(), GuestError> {
+        let followed = used.followed.iter().map(|link| below_root(&link.to_string_lossy()));
+        let opened = used.opened.iter().filter(|path| path.starts_with(guest_path::ROOT)).cloned();
+        let used: Vec<PathBuf> = followed.chain(opened).collect();
+        let several = SeveralNames::among(&used);
         guest_kernel::let_change(guest_path::ROOT, true)?;
-        for link in &used.followed {
-            let problem = cannot(format!("keep /{} in memory", link.display()));
-            keep_link(&below_root(&link.to_string_lossy())).map_err(problem)?;
+        let mut listed = Vec::new();
+        for path in used {
+            let problem = cannot(format!("keep {} in memory", path.display()));
+            let kind = self.copy(&path, &several).map_err(problem)?;
+            if kind.is_some_and(|kind| kind.is_dir()) {
+                listed.push(path);
+            }
         }
-        let new: Vec<&Path> = used
-            .opened
-            .iter()
-            .map(PathBuf::as_path)
-            .filter(|path| path.starts_with(guest_path::ROOT))
-            .collect();
-        let problem = |path: &Path| cannot(format!("keep {} in memory", path.display()));
-        for path in &new {
-            self.keep_file(path).map_err(problem(path))?;
-        }
-        // What is mounted from here on has the rights of what it is made of.
         guest_kernel::let_change(guest_path::ROOT, false)?;
-        // A directory stands in front of what is in it.
-        for path in &new {
-            self.keep_names(path).map_err(problem(path))?;
-        }
-        Ok(())
+        // A copy changes the directory that it is in.
+        self.names.hold(&listed).map_err(cannot("hold directories open"))
     }
 
-    fn keep_file(&mut self, path: &Path) -> io::Result<()> {
-        let Ok(facts) = fs::symlink_metadata(path) else { return Ok(()) };
-        let fits = facts.is_file() && self.copied_bytes + facts.len() <= COPIES_BYTES_MAX;
-        if fits && self.kept.insert(path.to_owned()) {
-            self.copied_bytes += facts.len();
-            // Opened to write, it is copied (overlayfs).
-            OpenOptions::new().append(true).open(path)?;
+    /// Copies it to the upper layer; nothing where that is done, and where it stays the host's.
+    fn copy(&mut self, path: &Path, several: &SeveralNames) -> io::Result<Option<FileType>> {
+        // The host's files may go at any time.
+        let Ok(facts) = fs::symlink_metadata(path) else { return Ok(None) };
+        let kind = facts.file_type();
+        let is_usual = kind.is_dir() || ((kind.is_file() || kind.is_symlink()) && several.allow(&facts));
+        let fits = self.copied_bytes + facts.len() <= COPIES_BYTES_MAX;
+        if !is_usual || !fits || has_user_attributes(path) || !self.kept.insert(path.to_owned()) {
+            return Ok(None);
         }
-        Ok(())
-    }
-
-    /// Mounts the names of a directory over it, each with what was there before.
-    fn keep_names(&mut self, path: &Path) -> io::Result<()> {
-        let is_directory = fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
-        if !is_directory || !self.kept.insert(path.to_owned()) {
-            return Ok(());
+        // A change of its owner, to the same one, copies it (overlayfs). So does opening a file to write, and leaves it set-user-ID.
+        let copied = if kind.is_file() {
+            OpenOptions::new().append(true).open(path).map(drop)
+        } else {
+            lchown(path, Some(facts.uid()), Some(facts.gid()))
+        };
+        match copied {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            done => done?,
         }
-        let names: Vec<fs::DirEntry> = fs::read_dir(path)?.collect::<io::Result<_>>()?;
-        if names.len() > NAMES_MAX || path == Path::new(guest_path::ROOT) {
-            return Ok(());
+        self.copied_bytes += facts.len();
+        if !kind.is_dir() {
+            let below = path.strip_prefix(guest_path::ROOT).map_err(io::Error::other)?;
+            give_names(&Path::new(UPPER).join(below), &facts, Path::new(OTHER_NAMES))?;
         }
-        // What is hidden by the mount is reached by the descriptor of the directory.
-        let hidden = File::open(path)?;
-        let copy = Path::new(NAMES).join(self.kept.len().to_string());
-        fs::create_dir(&copy)?;
-        mount_at(&copy, path)?;
-        for entry in &names {
-            let name = entry.file_name();
-            show(&descriptor_path(&hidden).join(&name), &path.join(&name))?;
-        }
-        guest_kernel::let_change(&path.to_string_lossy(), false).map_err(io::Error::other)
+        Ok(Some(kind))
     }
 }
 
@@ -197,38 +192,11 @@ impl Drop for HostRequests {
     }
 }
 
-/// Has a link in memory.
-fn keep_link(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        // A change of its owner, to the same one, copies it (overlayfs).
-        Ok(facts) if facts.is_symlink() => lchown(path, Some(facts.uid()), Some(facts.gid())),
-        _ => Ok(()),
-    }
-}
-
-fn descriptor_path(file: &File) -> PathBuf {
-    use std::os::fd::AsRawFd;
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// Makes `to` what `from` is; sockets and the like are left out.
-fn show(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = fs::symlink_metadata(from)?.file_type();
-    if kind.is_symlink() {
-        return symlink(fs::read_link(from)?, to);
-    }
-    if kind.is_dir() {
-        fs::create_dir(to)?;
-    } else if kind.is_file() {
-        File::create(to)?;
-    } else {
-        return Ok(());
-    }
-    mount_at(from, to)
-}
-
-fn mount_at(from: &Path, to: &Path) -> io::Result<()> {
-    guest_kernel::mount_again(&from.to_string_lossy(), &to.to_string_lossy()).map_err(io::Error::other)
+/// True of names that begin with `user.`; they stand one behind the other, each with a zero byte at its end.
+fn has_user_attributes(path: &Path) -> bool {
+    let mut names = vec![0; ATTRIBUTE_NAMES_BYTES_MAX];
+    let bytes = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
+    names[..bytes].split(|byte| *byte == 0).any(|name| name.starts_with(b"user."))
 }
 
 fn make_directories(paths: &[&str]) -> Result<(), GuestError> {

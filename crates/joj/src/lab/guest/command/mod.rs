@@ -8,6 +8,8 @@
 //! printed          what one prints, and when
 //! rooted           what one stands in: a root, the filesystem, memory
 //! host_files       the host's files as it sees them, in a root of its own
+//! kept_names       names in directories of the host's, held in memory
+//! several_names    which files of the host's a command sees by two names
 //! followed_links   which symbolic links of the host were followed
 //! ```
 
@@ -18,4 +20,6 @@ mod made_names;
 mod printed;
 mod rooted;
 mod host_files;
+mod kept_names;
+mod several_names;
 mod followed_links;
