@@ -77,6 +77,16 @@ impl UsedFiles {
     }
 }
 
+impl ListedFiles {
+    /// These and others.
+    #[must_use]
+    pub fn and(mut self, other: ListedFiles) -> ListedFiles {
+        self.opened.extend(other.opened);
+        self.followed.extend(other.followed);
+        self
+    }
+}
+
 /// Where the guest finds what the command has at `path`.
 pub fn below_root(path: &str) -> PathBuf {
     Path::new(guest_path::ROOT).join(path.trim_start_matches('/'))

@@ -34,6 +34,13 @@ pub struct Printed {
     pub lines: Vec<(u64, usize)>,
 }
 
+impl Printed {
+    /// What it printed up to the end of its last line.
+    pub fn promises(&self) -> &[u8] {
+        &self.output[..self.lines.last().map_or(0, |(_, end)| *end)]
+    }
+}
+
 /// Runs `command` with a terminal for its standard output, for `limit` at most; what it started in its process group ends with it.
 /// # Errors
 /// No terminal, or the program cannot be started.

@@ -17,7 +17,7 @@ use joj_device::crash::{CrashStates, Cut, Missing};
 use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
-use crate::lab::guest::command::host_files::{HostFiles, UsedFiles};
+use crate::lab::guest::command::host_files::{HostFiles, ListedFiles, UsedFiles};
 use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed};
 use crate::lab::guest::command::rooted::{self, RunPlace, data_directory};
@@ -105,21 +105,7 @@ impl<'job> ProgramCrashes<'job> {
     /// while it waits for the host.
     fn record(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
-        let used = self.host.watch()?;
-        let used = {
-            say_doing(FIRST_RUN);
-            let written = WrittenTeller::new(FIRST_RUN);
-            let _stand = Stand::watched(wanted, &job.setting, || written.clone())?;
-            let place = RunPlace::enter()?;
-            written.begin();
-            self.before()?;
-            self.start()?;
-            rooted::end_all();
-            let used = used.list()?;
-            place.leave()?;
-            used
-        };
-        self.host.keep(&used)?;
+        self.first_run(index)?;
         say_doing("recording");
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let place = RunPlace::enter()?;
@@ -155,8 +141,41 @@ impl<'job> ProgramCrashes<'job> {
         Ok(run)
     }
 
+    /// Has what the program and the check use of the host's files in memory, for all that comes behind to see the same.
+    fn first_run(&mut self, index: usize) -> Result<(), GuestError> {
+        say_doing(FIRST_RUN);
+        let written = WrittenTeller::new(FIRST_RUN);
+        let used = {
+            let _stand = Stand::watched(&self.job.volumes[index], &self.job.setting, || written.clone())?;
+            written.begin();
+            let (printed, of_program) = self.watched(|| {
+                self.before()?;
+                let printed = self.start()?;
+                rooted::end_all();
+                Ok(printed)
+            })?;
+            let (_, of_check) = self.watched(|| self.check(printed.promises(), printed.lines.len()))?;
+            of_program.and(of_check)
+        };
+        self.host.keep(&used)
+    }
+
+    /// Does `run` in a place of its own, and says what it used of the host's files.
+    fn watched<T>(
+        &self,
+        run: impl FnOnce() -> Result<T, GuestError>,
+    ) -> Result<(T, ListedFiles), GuestError> {
+        let used = self.host.watch()?;
+        let place = RunPlace::enter()?;
+        let done = run()?;
+        let used = used.list()?;
+        place.leave()?;
+        Ok((done, used))
+    }
+
     /// Runs the program and the check where nothing is cut.
-    fn uncut(&self, index: usize) -> Result<ProgramRun, GuestError> {
+    fn uncut(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
+        self.first_run(index)?;
         say_doing("running where nothing is cut");
         let (wanted, setting) = (&self.job.volumes[index], &self.job.setting);
         let written = WrittenTeller::new("running where nothing is cut");
@@ -176,10 +195,9 @@ impl<'job> ProgramCrashes<'job> {
     fn ran(&self, printed: &Printed, begin_ns: u64, made: MadeNames) -> Result<ProgramRun, GuestError> {
         let lines = printed.lines.len();
         let stderr = tail(&fs::read(STDERR).unwrap_or_default());
-        let promises = &printed.output[..printed.lines.last().map_or(0, |(_, end)| *end)];
         let place = RunPlace::enter()?;
         self.check_words(&made.end().map_err(cannot("watch /data"))?)?;
-        let (uncut, _) = self.check(promises, lines)?;
+        let (uncut, _) = self.check(printed.promises(), lines)?;
         place.leave()?;
         Ok(ProgramRun {
             exit_code: printed.status.code(),
@@ -234,36 +252,54 @@ impl<'job> ProgramCrashes<'job> {
         Ok(Some(again).filter(|again| again.group() != first.group()))
     }
 
+    /// A first look has what it uses of the host's files in memory from then on, and does not count: so all that count see the same of them.
     fn verdict(
         &mut self,
+        volume: usize,
+        store: Store,
+        promises: &[u8],
+        promised: usize,
+    ) -> Result<(Checked, String), GuestError> {
+        if !self.is_warm {
+            let used = self.host.watch()?;
+            let (.., used) = self.checked(volume, store.clone(), promises, promised, Some(used))?;
+            if let Some(used) = used {
+                self.host.keep(&used)?;
+                self.is_warm = true;
+            }
+        }
+        let (checked, output, _) = self.checked(volume, store, promises, promised, None)?;
+        Ok((checked, output))
+    }
+
+    /// The same of a look alone, and what it used where that is noted. Nothing is used where there is no filesystem to look at.
+    fn checked(
+        &self,
         volume: usize,
         mut store: Store,
         promises: &[u8],
         promised: usize,
-    ) -> Result<(Checked, String), GuestError> {
+        used: Option<UsedFiles>,
+    ) -> Result<(Checked, String, Option<ListedFiles>), GuestError> {
         let (wanted, device_bytes) = (&self.job.volumes[volume], self.job.setting.device_bytes);
         let journal = wanted.journal_device.as_ref().map(|_| store.split_off(device_bytes));
         let emulated = without_latency(1, store, device_bytes)?;
         let journal = journal.map(|store| without_latency(2, store, JOURNAL_BYTES)).transpose()?;
         let volume = match Volume::mount(wanted, emulated.node(), journal.as_ref().map(Emulated::node)) {
             Ok(volume) => volume,
-            Err(reason) => return Ok((found(Finding::Unmountable, &reason.to_string()), String::new())),
+            Err(reason) => {
+                return Ok((found(Finding::Unmountable, &reason.to_string()), String::new(), None));
+            }
         };
         let place = RunPlace::enter()?;
-        let used = if self.is_warm { None } else { Some(self.host.watch()?) };
         let (checked, output) = self.check(promises, promised)?;
         let used = used.map(UsedFiles::list).transpose()?;
         let unmounted = place.leave().and_then(|()| volume.unmount());
-        if let Some(used) = used {
-            self.host.keep(&used)?;
-            self.is_warm = true;
-        }
-        Ok(match unmounted {
-            Err(reason) if checked.finding == Finding::Kept => {
-                (found(Finding::Unusable, &reason.to_string()), output)
-            }
-            _ => (checked, output),
-        })
+        let checked = match unmounted {
+            Err(reason) if checked.finding == Finding::Kept => found(Finding::Unusable, &reason.to_string()),
+            _ => checked,
+        };
+        Ok((checked, output, used))
     }
 
     /// That each word which stands for a file of the host can mean no other one.
