@@ -250,7 +250,8 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
 #[test]
 fn what_a_run_leaves_outside_of_data_is_gone_before_the_next_in_the_lab() {
     let scratch = Scratch::new("crash-leaves");
-    let check = format!("{LEAVES}; test $JOJ_LINES = 0 || test -s f");
+    let check =
+        format!("{LEAVES}; test $JOJ_LINES = 0 || test -s f || exit 1; /sbin/fsfreeze -f /data || exit 4");
     let options = ["--check", &check, "--states", "3", "--jobs", "1"];
     let Some((result, code)) =
         run(&scratch, &options, &format!("{LEAVES}; echo v > f; sync f; sync .; echo 1"))

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -20,6 +21,9 @@ const MOUNTS: [(&str, &str); 5] = [
     ("tracefs", "/sys/kernel/tracing"),
     ("tmpfs", "/tmp"),
 ];
+
+/// As in linux/fs.h.
+const FITHAW: libc::Ioctl = libc::_IOWR::<libc::c_int>('X' as u32, 120);
 
 /// Mounts what every program expects.
 /// # Errors
@@ -135,6 +139,16 @@ fn mount_at(
 pub fn unmount_volume(path: &str) -> Result<(), GuestKernelError> {
     unmount(path, UnmountFlags::empty())
         .map_err(|error| GuestKernelError::Unmount { path: path.to_owned(), error })
+}
+
+/// Lets a filesystem be written to again that someone has frozen (fsfreeze(8)); one that is not frozen is no error.
+/// # Errors
+/// As open(2).
+pub fn thaw(path: &Path) -> io::Result<()> {
+    let directory = File::open(path)?;
+    // SAFETY: the descriptor is open, and this request takes no argument.
+    unsafe { libc::ioctl(directory.as_raw_fd(), FITHAW) };
+    Ok(())
 }
 
 /// Loads the module in `file`; one that is there already is no error.

@@ -154,6 +154,7 @@ impl<'job> ProgramCrashes<'job> {
                 rooted::end_all();
                 Ok(printed)
             })?;
+            say_doing("the check, for the first time");
             let (_, of_check) = self.watched(|| self.check(printed.promises(), printed.lines.len()))?;
             of_program.and(of_check)
         };

@@ -75,6 +75,8 @@ impl RunPlace {
 
 /// Ends whatever runs in the root still, and waits until it has ended: what a command started and left behind would hold its filesystem.
 pub fn end_all() {
+    // Who waits to write to a frozen filesystem cannot be ended, and one that is unmounted comes back frozen.
+    let _ = guest_kernel::thaw(Path::new(guest_path::VOLUME));
     loop {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_of_run);
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
