@@ -36,6 +36,9 @@ const QUICK: [&str; 2] = ["launch-weather", "maps"];
 /// The programs' directory in the recordings that joj brings.
 const SHIPPED_DIRECTORY: &str = "/data/phone";
 const O_CREAT: i64 = 0o100;
+/// What kind of file was there before is in its flags (stat(2)).
+const S_IFMT: i64 = 0o170_000;
+const S_IFREG: i64 = 0o100_000;
 
 fn lab(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab").join(name)
@@ -68,7 +71,9 @@ fn counted(recording: &Path, directory: &str, databases: &Value) -> Value {
         let kind = CallKind::from_code(u8::try_from(row.code).expect("a code"));
         match kind {
             _ if row.code == PRESENT && is_here => {
-                files.insert(row.path);
+                if row.flags & S_IFMT == S_IFREG {
+                    files.insert(row.path);
+                }
             }
             Some(CallKind::Open) if row.result >= 0 => {
                 if is_here && row.flags & O_CREAT != 0 {

@@ -116,7 +116,8 @@ fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
             "{name}: when the log ended nothing that the program wrote had reached the device; --settle-seconds gives it more time"
         );
     }
-    if volume.states.len() > 1 {
+    // Where not all states were looked at, `failure` says so.
+    if volume.states.len() > 1 && volume.failure.is_none() {
         let how =
             if volume.is_systematic { "every moment was cut" } else { "moments were chosen by the seed" };
         let _ =
