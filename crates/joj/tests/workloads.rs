@@ -70,10 +70,8 @@ fn counted(recording: &Path, directory: &str, databases: &Value) -> Value {
         let at = open.get(&row.description).cloned().unwrap_or_default();
         let kind = CallKind::from_code(u8::try_from(row.code).expect("a code"));
         match kind {
-            _ if row.code == PRESENT && is_here => {
-                if row.flags & S_IFMT == S_IFREG {
-                    files.insert(row.path);
-                }
+            _ if row.code == PRESENT && is_here && row.flags & S_IFMT == S_IFREG => {
+                files.insert(row.path);
             }
             Some(CallKind::Open) if row.result >= 0 => {
                 if is_here && row.flags & O_CREAT != 0 {
