@@ -23,23 +23,24 @@ impl LeftProcesses {
         LeftProcesses(())
     }
 
-    /// Ends all of them, when no program runs that this process started and waits for. How many they were.
+    /// Ends all of them, when no program runs that this process started and waits for. How many were still at work.
     pub fn end(&self) -> u64 {
-        let mut known = BTreeSet::new();
+        let mut at_work = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
             let children = children();
             if children.is_empty() {
                 break;
             }
-            for child in children {
-                let _ = kill_process(child, Signal::KILL);
-                if let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
-                    known.insert(child.as_raw_nonzero());
+            for (child, has_ended) in children {
+                if !has_ended {
+                    at_work.insert(child.as_raw_nonzero());
+                    let _ = kill_process(child, Signal::KILL);
                 }
+                let _ = waitpid(Some(child), WaitOptions::NOHANG);
             }
             sleep(NAP);
         }
-        known.len() as u64
+        at_work.len() as u64
     }
 }
 
@@ -49,17 +50,18 @@ impl Drop for LeftProcesses {
     }
 }
 
-/// All processes whose parent is this one (proc_pid_stat(5)).
-fn children() -> Vec<Pid> {
+/// All processes whose parent is this one, and whether each has ended already (proc_pid_stat(5)).
+fn children() -> Vec<(Pid, bool)> {
     let own = getpid().as_raw_nonzero().to_string();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_child = |number: &i32| {
-        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    let child = |number: i32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         // Behind the program's name, which may have any letters: the state, then the parent.
-        let parent =
-            stat.rsplit_once(") ").and_then(|(_, behind)| behind.split(' ').nth(1).map(str::to_owned));
-        parent.is_some_and(|parent| parent == own)
+        let (_, behind) = stat.rsplit_once(") ")?;
+        let mut fields = behind.split(' ');
+        let (state, parent) = (fields.next()?, fields.next()?);
+        (parent == own).then_some((Pid::from_raw(number)?, state == "Z"))
     };
-    numbers.filter(is_child).filter_map(Pid::from_raw).collect()
+    numbers.filter_map(child).collect()
 }

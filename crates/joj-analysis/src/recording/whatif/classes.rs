@@ -153,35 +153,41 @@ fn whole(recording: &Recording, mut found: ClassPaths) -> Result<ClassPaths, Cla
     loop {
         let before = found.len();
         for path in found.clone() {
-            found.extend(used_below(&used, texts.get(path)).map(|(_, text)| text));
+            found.extend(used_below(&used, texts.get(path)).into_iter().map(|(_, text)| text));
         }
-        for (kind, one, other) in &pairs {
+        for (_, one, other) in &pairs {
             if found.contains(one) || found.contains(other) {
                 found.extend([*one, *other]);
-            } else if *kind == CallKind::Rename {
-                match what_moves(&used, &found, [texts.get(*one), texts.get(*other)]) {
-                    Moved::Neither => {}
-                    Moved::SuchFiles => found.extend([*one, *other]),
-                    Moved::Both => return Err(ClassError::Renamed(texts.get(*one).to_owned())),
-                }
             }
         }
-        if found.len() == before {
-            return Ok(found);
+        if found.len() > before {
+            continue;
         }
+        // All files are known by now.
+        let mut mixed = None;
+        for (_, one, other) in pairs.iter().filter(|(kind, ..)| *kind == CallKind::Rename) {
+            match what_moves(&used, &found, [texts.get(*one), texts.get(*other)]) {
+                Moved::Neither => {}
+                Moved::SuchFiles => found.extend([*one, *other]),
+                Moved::Both => mixed = mixed.or(Some(*one)),
+            }
+        }
+        if found.len() > before {
+            continue;
+        }
+        return match mixed {
+            Some(directory) => Err(ClassError::Renamed(texts.get(directory).to_owned())),
+            None => Ok(found),
+        };
     }
 }
 
 /// Paths that calls name below a directory.
-fn used_below<'a>(
-    used: &'a BTreeMap<&'a str, Text>,
-    directory: &str,
-) -> impl Iterator<Item = (&'a str, Text)> + use<'a> {
+fn used_below<'a>(used: &BTreeMap<&'a str, Text>, directory: &str) -> Vec<(&'a str, Text)> {
     let inside = format!("{directory}/");
     let from = used.range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded));
-    let below: Vec<(&str, Text)> =
-        from.take_while(|(path, _)| path.starts_with(&inside)).map(|(path, text)| (*path, *text)).collect();
-    below.into_iter()
+    let below = from.take_while(|(path, _)| path.starts_with(&inside));
+    below.map(|(path, text)| (*path, *text)).collect()
 }
 
 /// What a directory has in it when it gets another name.
@@ -194,7 +200,7 @@ enum Moved {
 /// What lies in a directory with these two names: files of the class, others.
 fn what_moves(used: &BTreeMap<&str, Text>, found: &ClassPaths, names: [&str; 2]) -> Moved {
     // A directory in it is neither: it counts by what is in it.
-    let is_directory = |path: &str| used_below(used, path).next().is_some();
+    let is_directory = |path: &str| !used_below(used, path).is_empty();
     let files = names.iter().flat_map(|name| used_below(used, name)).filter(|(path, _)| !is_directory(path));
     let (mut such, mut others) = (false, false);
     for (_, text) in files {
@@ -300,6 +306,14 @@ mod tests {
         assert_eq!(found(&calls, &["*.cache"]).unwrap(), whole);
         let calls = [(OPEN, "/h/d/b", ""), (RENAME, "/h/d", "/h/e"), (OPEN, "/h/x.cache", "")];
         assert_eq!(found(&calls, &["*.cache"]).unwrap(), ["/h/x.cache"]);
+        // The other file gets a name of the class, but later.
+        let calls = [
+            (OPEN, "/h/d/x.cache", ""),
+            (OPEN, "/h/d/b", ""),
+            (RENAME, "/h/d", "/h/e"),
+            (RENAME, "/h/d/b", "/h/e/y.cache"),
+        ];
+        assert!(found(&calls, &["*.cache"]).unwrap().contains(&"/h/d/b".to_owned()));
     }
 
     #[test]
