@@ -20,6 +20,8 @@ os.fsync(file)
 os._exit(0)
 ";
 const BYTES: u64 = 1 << 20;
+/// Who syncs all disks meanwhile, as other tests do, writes the bytes before the program's fsync. What joj does itself it does each time.
+const TRIES: u32 = 4;
 
 fn check(kind: &str, backend: &str) {
     let Some(volume) = volume_or_skip(kind).filter(|_| has_backend(backend)) else { return };
@@ -28,19 +30,23 @@ fn check(kind: &str, backend: &str) {
     // One is in a directory that joj looks at when it starts, perhaps when it is emptied already; one is not.
     std::fs::create_dir(volume.path().join("below")).expect("a directory");
     for name in ["file", "below/file"] {
-        std::fs::write(volume.path().join(name), vec![1; 1 << 20]).expect("a file");
-        volume.settle();
-        let place = volume.path().display().to_string();
-        let command = ["/usr/bin/python3", &script.display().to_string(), &place, name];
-        let options = ["--backend", backend, "--json", &json.display().to_string()];
-        let output = joj(&volume, &options, &[], &command.map(str::to_owned));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
         let case = format!("{kind}, {backend}, {name}");
-        let processes = summary["processes"].as_array().expect("processes");
-        let by_joj = processes.iter().find(|process| process["name"] == "joj");
-        assert!(by_joj.is_none_or(|joj| joj["written"]["bytes"] == 0), "{case}: {by_joj:?}");
-        assert!(synced(&summary) >= BYTES, "{case}: {}", summary["sync_calls"]);
+        let mut tries = (0..TRIES).map(|_| {
+            std::fs::write(volume.path().join(name), vec![1; 1 << 20]).expect("a file");
+            volume.settle();
+            let place = volume.path().display().to_string();
+            let command = ["/usr/bin/python3", &script.display().to_string(), &place, name];
+            let options = ["--backend", backend, "--json", &json.display().to_string()];
+            let output = joj(&volume, &options, &[], &command.map(str::to_owned));
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let summary = std::fs::read(&json).expect("a summary");
+            let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+            let processes = summary["processes"].as_array().expect("processes");
+            let by_joj = processes.iter().find(|process| process["name"] == "joj");
+            assert!(by_joj.is_none_or(|joj| joj["written"]["bytes"] == 0), "{case}: {by_joj:?}");
+            synced(&summary)
+        });
+        assert!(tries.any(|bytes| bytes >= BYTES), "{case}: the fsync had nothing to write, {TRIES} times");
     }
 }
 
