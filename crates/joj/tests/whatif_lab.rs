@@ -164,7 +164,7 @@ fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
     let scratch = Scratch::new("whatif-lab-pilots");
     let recording = record(&scratch, "app", application(COMMITS_OF_PILOTS));
     let json = scratch.file("w.json").display().to_string();
-    let pilots = ["--device", "kingston", "--raid0", "2", "--write-buffer", "pcm-16mb"];
+    let pilots = ["--device", "wintec", "--raid0", "2", "--write-buffer", "pcm-16mb"];
     let words = [&pilots[..], &["--only", "recorded", "--json", &json]].concat();
     let (code, said) = told(&whatif(&recording, &words).output().expect("joj"));
     assert_eq!(code, Some(0), "{said}");
@@ -172,7 +172,7 @@ fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
     schema::holds_of_text("whatif-lab", text.as_bytes(), &[]);
     let result: WhatifLabResult = serde_json::from_str(&text).expect("JSON");
     let disks: Vec<&str> = result.disks.iter().map(|disk| &*disk.device).collect();
-    assert_eq!(disks, ["kingston", "2xkingston", "pcm-16mb+kingston"]);
+    assert_eq!(disks, ["wintec", "2xwintec", "pcm-16mb+wintec"]);
     let blocked = |disk| figures(measured(&result, disk), Configuration::Recorded).blocked_ns.median;
     assert!(blocked(1) < 0.9 * blocked(0), "one {} ns, two {} ns", blocked(0), blocked(1));
     assert!(blocked(2) < 0.2 * blocked(0), "one {} ns, behind a buffer {} ns", blocked(0), blocked(2));
