@@ -106,6 +106,17 @@ class Command(FleetTest):
                 self.assertIn("joj: the name of a file or folder is empty", ended.stderr)
             self.assertEqual(sorted(os.listdir()), ["commits", "runs"])
 
+    def test_a_url_is_no_name_of_a_file_and_its_password_is_not_told(self) -> None:
+        place = self.copy(1)
+        url = "s3://key:secret@bucket/x"
+        with contextlib.chdir(place):
+            for arguments in (("results", url), ("export", url, "--out", "x"), ("export", "runs", "--out", url)):
+                ended = call(*arguments)
+                self.assertEqual((ended.returncode, ended.stdout), (1, ""), arguments)
+                self.assertIn("joj: a URL is no name of a file or folder", ended.stderr)
+                self.assertNotIn("secret", ended.stderr)
+            self.assertEqual(sorted(os.listdir()), ["commits", "runs"])
+
     def test_a_working_directory_that_is_gone_is_named(self) -> None:
         place = self.folder() / "gone"
         place.mkdir()

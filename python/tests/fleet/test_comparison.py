@@ -66,7 +66,7 @@ class Comparison(FleetTest):
         from joj.comparison import compare
 
         for version in ("1.0", "2.0"):
-            for share, verdicts in ((0.9, {"none", "regression"}), (0.5, {"unequal"})):
+            for share, verdicts in ((0.95, {"none", "regression"}), (0.8, {"unequal"})):
                 place = self.copy(80)
                 for path in (place / "commits").iterdir():
                     rows, header = table_files.read(path)
