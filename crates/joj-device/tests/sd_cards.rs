@@ -1,6 +1,6 @@
 //! Goal: the eight SD cards of FAST'12 (papers: "Revisiting Storage for Smartphones") behave as measured on the Nexus One.
-//! Method: Table 3: 128 MiB in requests of 128 KiB, and 2048 random requests of 4 KiB over those 128 MiB; each within 15 %, or the same
-//! once it is rounded as the paper prints it, to 0.01 MB/s.
+//! Method: Table 3: 128 MiB in requests of 128 KiB, and 2048 random requests of 4 KiB over those 128 MiB. Each is within 15 %, or the
+//! same once it is rounded as the paper prints it, to 0.01 MB/s.
 //! Fig. 13: 2048 random writes of 4 KiB over a growing range, behind 1 GiB written in order; the falls at their ranges.
 //! `cargo test -p joj-device --test sd_cards -- --nocapture` prints both tables.
 

@@ -1,4 +1,4 @@
-//! Processes that a program leaves behind: they would go on beside the next run, and make files in a directory that is to go.
+//! Processes that a program leaves at work: they would go on during the next run, and make files in a directory that is to go.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -12,8 +12,8 @@
 //! was opened once is copied to memory, and so is a link, and of a directory that was listed the names are held there. What was looked
 //! for, and found or not, the kernel remembers by itself.
 //!
-//! Whoever looks again is to see the same. What a copy would change stays the host's: files of which two names are seen, whose copies would
-//! be two files, and what has attributes of a user's, which no memory keeps (tmpfs of Linux 6.1).
+//! A second look is to see the same. So what a copy would change stays the host's. A file of which two names are seen would be two files.
+//! Attributes of a user's are kept by no memory (tmpfs of Linux 6.1).
 
 use std::collections::BTreeSet;
 use std::fs::{self, FileType, OpenOptions};

@@ -1,7 +1,7 @@
 //! The names in directories of an overlay, held in the kernel's memory.
 //!
-//! Of a directory that is in both layers, overlayfs remembers what it listed until the directory changes, but only while a file that
-//! listed it is open (fs/overlayfs/readdir.c, `ovl_cache_get`). So each directory, once it is in both, is listed and held open.
+//! Overlayfs remembers the names of a directory that is in both layers, until the directory changes. It does so only while a file that
+//! listed them is open (fs/overlayfs/readdir.c, `ovl_cache_get`). So each directory, once it is in both, is listed and held open.
 
 use std::io;
 use std::mem;

@@ -1,5 +1,5 @@
-//! Files with several names (hard links). A copy of one name is another file than the other names are, and whoever has seen two of them
-//! tells: `test a -ef b`, tar, `cp -a`. Of most files with several names a program sees one: the others are in a store of a package manager.
+//! Files with several names (hard links). A copy of one name is another file than the other names are, and a program that has seen two of
+//! them notices: `test a -ef b`, tar, `cp -a`. Of most files with several names a program sees one: the others are in a store of a package manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
