@@ -170,13 +170,13 @@ def _why_no_trace(of_trace: Found) -> str:
     return "its trace's commits and runs are of two exports: export the trace again"
 
 
-#: What is no path here.
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+#: How a URL begins: what does is no path.
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def check_named(named: str | os.PathLike[str]) -> None:
     """Raises where nothing is named. Else that would be the working directory."""
-    if _URL.match(os.fsdecode(named)):
+    if URL.match(os.fsdecode(named)):
         # It may have a password.
         raise JojError("a URL is no name of a file or folder: `fleet report` alone reads buckets; copy what lies there to a directory")
     if not os.fspath(named):

@@ -15,9 +15,8 @@ from urllib.parse import quote, unquote
 
 from joj import temporary
 from joj.errors import JojError
-from joj.files import UNFINISHED, Problem, is_unfinished
+from joj.files import UNFINISHED, URL, Problem, is_unfinished
 
-URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 #: The parts of a URL. A name of an object may have a `#`.
 PARTS = re.compile(URL.pattern + r"([^/?]*)([^?]*)(\?.*)?", re.DOTALL)
 #: What a URL may have, and a `%` in front of two digits; all else is meant as it stands.
