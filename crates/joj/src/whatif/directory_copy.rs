@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, SeekFrom, makedev, mknodat, seek};
+use rustix::fs::{CWD, FileType, Mode, SeekFrom, mknodat, seek};
 use rustix::io::Errno;
 
 use crate::machine::proc::signal::is_stopped;
@@ -46,20 +46,22 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
             directories.push((place, facts.clone()));
             return Ok(());
         }
-        if facts.nlink() > 1 {
-            if let Some(first) = known.get(&(facts.dev(), facts.ino())) {
-                return fs::hard_link(first, &place);
-            }
-            known.insert((facts.dev(), facts.ino()), place.clone());
+        let inode = (facts.dev(), facts.ino());
+        if let Some(first) = known.get(&inode) {
+            return fs::hard_link(first, &place);
         }
         if kind.is_symlink() {
             symlink(fs::read_link(path)?, &place)?;
-            return set_owner(&place, facts);
-        }
-        if kind.is_file() {
+        } else if kind.is_file() {
             copy_data(path, &place, facts.len())?;
         } else if !make_special(&place, facts)? {
             return Ok(());
+        }
+        if facts.nlink() > 1 {
+            known.insert(inode, place.clone());
+        }
+        if kind.is_symlink() {
+            return set_owner(&place, facts);
         }
         // A change of the owner takes the bits that the permissions set.
         set_owner(&place, facts)?;
@@ -106,9 +108,7 @@ fn make_special(place: &Path, facts: &fs::Metadata) -> io::Result<bool> {
         () if kind.is_block_device() => FileType::BlockDevice,
         () => return Ok(false),
     };
-    let device = facts.rdev();
-    let device = makedev(rustix::fs::major(device), rustix::fs::minor(device));
-    match mknodat(CWD, place, what, Mode::from_raw_mode(facts.mode()), device) {
+    match mknodat(CWD, place, what, Mode::from_raw_mode(facts.mode()), facts.rdev()) {
         Err(Errno::PERM) => Ok(false),
         made => made.map(|()| true).map_err(io::Error::from),
     }
@@ -176,6 +176,9 @@ mod tests {
         symlink("a/b", from.join("link")).unwrap();
         fs::hard_link(from.join("a/b/c"), from.join("same")).unwrap();
         mknodat(CWD, from.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        // Neither name of a socket is copied, and that is no error.
+        let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
+        fs::hard_link(from.join("socket"), from.join("socket-again")).unwrap();
         let sparse = File::create(from.join("sparse")).unwrap();
         sparse.set_len(9 << 20).unwrap();
         sparse.write_all_at(b"data", 4 << 20).unwrap();

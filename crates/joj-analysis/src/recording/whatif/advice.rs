@@ -97,14 +97,12 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
 
 /// Where the program also syncs in a way that is not replayed.
 fn not_known(result: &WhatifResult) -> Option<String> {
-    let calls = match result.msyncs {
-        0 => return None,
-        1 => "1 call".to_owned(),
-        calls => format!("{calls} calls"),
-    };
-    Some(format!(
-        "The program also makes {calls} of msync. All rows have their time, so without syncs and in RAM it may be much faster than its row."
-    ))
+    (result.msyncs > 0).then(|| {
+        format!(
+            "The program also makes {} of msync. All rows have their time, so without syncs and in RAM it may be much faster than its row.",
+            of_calls(result.msyncs)
+        )
+    })
 }
 
 /// Of a row that is none of the program's: its calls failed, or did something else.
@@ -112,11 +110,12 @@ fn other_results(row: Configuration, figures: &WhatifFigures) -> String {
     format!(
         "In {} {} had another result than in the recording, such as an error: so its time is not the program's.",
         row.title(),
-        match figures.differing {
-            1 => "1 call".to_owned(),
-            calls => format!("{calls} calls"),
-        }
+        of_calls(figures.differing)
     )
+}
+
+fn of_calls(calls: u64) -> String {
+    if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
 }
 
 /// What to say where the program as a whole is not faster: a user may wait for the storage all the same, between long pauses.
