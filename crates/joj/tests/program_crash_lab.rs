@@ -30,10 +30,10 @@ const CHECK: &str = "touch file; while read line; do grep -qx \"$line\" file || 
 const NOT_EACH_TIME: &str = "test $JOJ_LINES = 0 || test -s file && exit 0; looked=$(cat /proc/sys/kernel/panic); \
                              echo $((looked + 1)) > /proc/sys/kernel/panic; test $((looked % 3)) = 2 && exit 0; echo gone; exit 1";
 /// Says `left` where an earlier run left something outside of /data, and leaves it.
-const LEAVES: &str = "for place in /tmp /run /dev /dev/shm /mnt; do test -e $place/left && left=\"$left $place\"; done; \
+const LEAVES: &str = "for place in /. /tmp /run /dev /dev/shm /mnt; do test -e $place/left && left=\"$left $place\"; done; \
                       test $(wc -l < /proc/sysvipc/shm) = 1 || left=\"$left shm\"; \
                       test $(cat /proc/sys/kernel/hostname) = left && left=\"$left hostname\"; \
-                      mount -t tmpfs none /mnt && touch /tmp/left /run/left /dev/left /dev/shm/left /mnt/left && \
+                      mount -t tmpfs none /mnt && mount -o remount,rw / && touch /left /tmp/left /run/left /dev/left /dev/shm/left /mnt/left && \
                       ipcmk -M 4096 > /dev/null && echo left > /proc/sys/kernel/hostname || exit 3; \
                       test -z \"$left\" || { echo left: $left; exit 2; }";
 /// What a directory has. How many names, bytes and blocks a directory itself has, the copy in memory does not tell (docs/crash.md).

@@ -47,10 +47,17 @@ impl<'job> Executor<'job> {
     /// What could not be set up, or that the command could not be started.
     pub fn run(&self, number: usize) -> Result<CommandRun, GuestError> {
         let mut host = HostFiles::mount()?;
-        let used = host.watch()?;
-        let (_, used) = self.on_volume(number, || used.list())?;
+        let used = self.on_volume(number, || {
+            let used = host.watch()?;
+            self.spawn()?;
+            used.list()
+        })?;
         host.keep(&used)?;
-        let (ended, ()) = self.on_volume(number, || self.take(number))?;
+        let ended = self.on_volume(number, || {
+            let ended = self.spawn()?;
+            self.take(number)?;
+            Ok(ended)
+        })?;
         let [stdout, stderr] = OUTPUT.map(|file| {
             fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
         });
@@ -65,17 +72,17 @@ impl<'job> Executor<'job> {
         })
     }
 
-    /// Runs it on a new volume and with an empty /tmp, and does `behind` before they are gone.
+    /// Does `run` on a new volume, with what is a run's own.
     fn on_volume<T>(
         &self,
         number: usize,
-        behind: impl FnOnce() -> Result<T, GuestError>,
-    ) -> Result<(Ended, T), GuestError> {
+        run: impl FnOnce() -> Result<T, GuestError>,
+    ) -> Result<T, GuestError> {
         let _stand = Stand::set_up(&self.job.volumes[number], &self.job.setting)?;
         let place = RunPlace::enter()?;
-        let ended = self.spawn().and_then(|ended| Ok((ended, behind()?)));
+        let done = run();
         place.leave()?;
-        ended
+        done
     }
 
     /// Leaves the files that are to be kept in the share.

@@ -1,12 +1,4 @@
-//! The files of the host as a command of the host's sees them, in a root of its own.
-//!
-//! ```text
-//! ROOT          the host's files, to read only: an overlay that has the copies in memory
-//!   proc sys    the guest's
-//!   dev         the guest's devices
-//!   tmp run     of each run its own (rooted.rs)
-//!   data        the filesystem on the emulated device
-//! ```
+//! The files of the host as each run of a command of the host's sees them (rooted.rs): an overlay that has copies in memory.
 //!
 //! To open a file of the host, to list a directory or to follow a link takes the host's time, which is no figure of the guest's. So what
 //! was opened once is copied to memory, and so is a link, and of a directory that was listed the names are held there. What was looked
@@ -16,7 +8,7 @@
 //! Attributes of a user's are kept by no memory (tmpfs of Linux 6.1).
 
 use std::collections::BTreeSet;
-use std::fs::{self, FileType, OpenOptions};
+use std::fs::{self, File, FileTimes, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
@@ -29,8 +21,8 @@ use crate::lab::job::{HOST_TAG, guest_path};
 use crate::machine::qemu::guest_kernel;
 use crate::machine::qemu::opened_files::OpenedFiles;
 
-/// What the command sees of the guest instead of the host's.
-const OF_GUEST: [&str; 3] = ["proc", "sys", "dev"];
+/// Directories for what is mounted there.
+const PLACES: [&str; 3] = ["proc", "sys", "dev"];
 /// Memory, with the two directories of the overlay, and the other names of copies.
 const COPIES: &str = "/copies";
 const UPPER: &str = "/copies/upper";
@@ -102,18 +94,16 @@ impl HostFiles {
         guest_kernel::mount_memory(COPIES)?;
         make_directories(&[UPPER, WORK, OTHER_NAMES])?;
         guest_kernel::mount_overlay(guest_path::HOST, UPPER, WORK, guest_path::ROOT)?;
-        for name in OF_GUEST.iter().chain(&guest_path::OWN) {
-            let place = below_root(name).to_string_lossy().into_owned();
-            make_directories(&[&place])?;
-            if OF_GUEST.contains(name) {
-                guest_kernel::mount_again(&format!("/{name}"), &place)?;
-            }
+        for name in PLACES.iter().chain(&guest_path::OWN) {
+            make_directories(&[&below_root(name).to_string_lossy()])?;
         }
+        let root = Path::new(guest_path::ROOT);
+        look_like(root, Path::new(guest_path::HOST)).map_err(cannot(format!("make {}", root.display())))?;
         guest_kernel::let_change(guest_path::ROOT, false)?;
         Ok(HostFiles::default())
     }
 
-    /// Notes what of the root is used from now on.
+    /// Notes what of the root is used from now on, in the run that this thread is in.
     /// # Errors
     /// The kernel refuses.
     pub fn watch(&self) -> Result<UsedFiles, GuestError> {
@@ -207,6 +197,17 @@ fn has_user_attributes(path: &Path) -> bool {
     let mut names = vec![0; ATTRIBUTE_NAMES_BYTES_MAX];
     let bytes = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
     names[..bytes].split(|byte| *byte == 0).any(|name| name.starts_with(b"user."))
+}
+
+/// Gives a directory the owner, the mode and the times of another one.
+/// # Errors
+/// As chown(2), chmod(2) and utimensat(2).
+pub fn look_like(directory: &Path, other: &Path) -> io::Result<()> {
+    let facts = fs::metadata(other)?;
+    lchown(directory, Some(facts.uid()), Some(facts.gid()))?;
+    fs::set_permissions(directory, facts.permissions())?;
+    let times = FileTimes::new().set_accessed(facts.accessed()?).set_modified(facts.modified()?);
+    File::open(directory)?.set_times(times)
 }
 
 fn make_directories(paths: &[&str]) -> Result<(), GuestError> {

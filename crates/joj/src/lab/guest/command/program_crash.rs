@@ -166,8 +166,8 @@ impl<'job> ProgramCrashes<'job> {
         &self,
         run: impl FnOnce() -> Result<T, GuestError>,
     ) -> Result<(T, ListedFiles), GuestError> {
-        let used = self.host.watch()?;
         let place = RunPlace::enter()?;
+        let used = self.host.watch()?;
         let done = run()?;
         let used = used.list()?;
         place.leave()?;
@@ -262,25 +262,24 @@ impl<'job> ProgramCrashes<'job> {
         promised: usize,
     ) -> Result<(Checked, String), GuestError> {
         if !self.is_warm {
-            let used = self.host.watch()?;
-            let (.., used) = self.checked(volume, store.clone(), promises, promised, Some(used))?;
+            let (.., used) = self.checked(volume, store.clone(), promises, promised, true)?;
             if let Some(used) = used {
                 self.host.keep(&used)?;
                 self.is_warm = true;
             }
         }
-        let (checked, output, _) = self.checked(volume, store, promises, promised, None)?;
+        let (checked, output, _) = self.checked(volume, store, promises, promised, false)?;
         Ok((checked, output))
     }
 
-    /// The same of a look alone, and what it used where that is noted. Nothing is used where there is no filesystem to look at.
+    /// The same of a look alone, and what it used where it is watched. Nothing is used where there is no filesystem to look at.
     fn checked(
         &self,
         volume: usize,
         mut store: Store,
         promises: &[u8],
         promised: usize,
-        used: Option<UsedFiles>,
+        is_watched: bool,
     ) -> Result<(Checked, String, Option<ListedFiles>), GuestError> {
         let (wanted, device_bytes) = (&self.job.volumes[volume], self.job.setting.device_bytes);
         let journal = wanted.journal_device.as_ref().map(|_| store.split_off(device_bytes));
@@ -293,6 +292,7 @@ impl<'job> ProgramCrashes<'job> {
             }
         };
         let place = RunPlace::enter()?;
+        let used = is_watched.then(|| self.host.watch()).transpose()?;
         let (checked, output) = self.check(promises, promised)?;
         let used = used.map(UsedFiles::list).transpose()?;
         let unmounted = place.leave().and_then(|()| volume.unmount());

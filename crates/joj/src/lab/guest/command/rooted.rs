@@ -1,4 +1,12 @@
 //! What a command of the host's stands in: a root with the host's files, and in it the filesystem at /data and what is a run's own.
+//!
+//! ```text
+//! ROOT          the host's files (host_files.rs), and over them the run's own changes: to read only, until the run mounts it otherwise
+//!   proc sys    the guest's
+//!   dev         the guest's devices, and over them the run's own
+//!   tmp run     memory
+//!   data        the filesystem on the emulated device
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +15,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::lab::guest::command::host_files::below_root;
+use crate::lab::guest::command::host_files::{below_root, look_like};
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::job::guest_path;
 use crate::machine::proc::clock::pause;
@@ -20,12 +28,14 @@ const DATA: &str = "/data";
 const HOME: &str = "/tmp";
 /// Memory.
 const MEMORY: [&str; 2] = [HOME, "/run"];
+/// What the command sees of the guest instead of the host's.
+const OF_GUEST: [&str; 2] = ["/proc", "/sys"];
 const DEVICES: &str = "/dev";
 /// Terminals are the guest's: one is the program's standard output.
 const TERMINALS: &str = "/dev/pts";
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Memory for what a run makes in /dev.
-const NEW_DEVICES: &str = "/new-devices";
+/// Memory for what a run changes of the host's files and in /dev.
+const CHANGES: &str = "/changes";
 /// Between two looks whether all that was ended is gone.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -34,8 +44,8 @@ pub fn data_directory() -> PathBuf {
     below_root(DATA)
 }
 
-/// A run's own: the filesystem at /data, empty memory at /tmp, /run and /dev/shm, a /dev that has the guest's devices, SysV IPC, a host
-/// name, and whatever it mounts. The thread that has this value stands in it, and what it starts. All of it goes with the value.
+/// A run's own: the filesystem at /data, empty memory at /tmp, /run and /dev/shm, a /dev that has the guest's devices, what it changes of
+/// the host's files in memory, SysV IPC, a host name, and whatever it mounts. The thread that has this value stands in it, and what it starts. All of it goes with the value.
 #[derive(Debug)]
 pub struct RunPlace {
     _namespaces: OwnNamespaces,
@@ -46,19 +56,20 @@ impl RunPlace {
     /// # Errors
     /// As unshare(2) and mount(2); nothing is left of it.
     pub fn enter() -> Result<RunPlace, GuestError> {
-        fs::create_dir_all(NEW_DEVICES).map_err(cannot(format!("make {NEW_DEVICES}")))?;
+        fs::create_dir_all(CHANGES).map_err(cannot(format!("make {CHANGES}")))?;
         let namespaces = OwnNamespaces::enter().map_err(cannot("give a run namespaces of its own"))?;
         let place = |path: &str| below_root(path).to_string_lossy().into_owned();
+        guest_kernel::mount_memory(CHANGES)?;
+        mount_changes(guest_path::ROOT, "files", guest_path::ROOT)?;
+        guest_kernel::let_change(guest_path::ROOT, false)?;
+        for of_guest in OF_GUEST {
+            guest_kernel::mount_again(of_guest, &place(of_guest))?;
+        }
         guest_kernel::mount_again(guest_path::VOLUME, &place(DATA))?;
         for memory in MEMORY {
             guest_kernel::mount_memory(&place(memory))?;
         }
-        guest_kernel::mount_memory(NEW_DEVICES)?;
-        let [upper, work] = ["upper", "work"].map(|name| format!("{NEW_DEVICES}/{name}"));
-        for directory in [&upper, &work] {
-            fs::create_dir(directory).map_err(cannot(format!("make {directory}")))?;
-        }
-        guest_kernel::mount_overlay(DEVICES, &upper, &work, &place(DEVICES))?;
+        mount_changes(DEVICES, "devices", &place(DEVICES))?;
         guest_kernel::mount_again(TERMINALS, &place(TERMINALS))?;
         guest_kernel::mount_memory(&place(SHARED_MEMORY))?;
         Ok(RunPlace { _namespaces: namespaces })
@@ -71,6 +82,18 @@ impl RunPlace {
         guest_kernel::unmount_volume(&data_directory().to_string_lossy())?;
         Ok(guest_kernel::unmount_volume(guest_path::VOLUME)?)
     }
+}
+
+/// Shows the files below `lower` in `path`; what a run changes there goes to memory of this name.
+fn mount_changes(lower: &str, name: &str, path: &str) -> Result<(), GuestError> {
+    let directories = ["upper", "work"].map(|kind| format!("{CHANGES}/{name}-{kind}"));
+    for directory in &directories {
+        fs::create_dir(directory).map_err(cannot(format!("make {directory}")))?;
+    }
+    let [upper, work] = &directories;
+    // What is told of the directory itself is told of the upper one.
+    look_like(Path::new(upper), Path::new(lower)).map_err(cannot(format!("make {upper}")))?;
+    Ok(guest_kernel::mount_overlay(lower, upper, work, path)?)
 }
 
 /// Ends whatever runs in the root still, and waits until it has ended: what a command started and left behind would hold its filesystem.
