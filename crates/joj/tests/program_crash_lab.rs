@@ -374,8 +374,7 @@ fn a_time_limit_is_told_with_what_took_so_long_in_the_lab() {
     let options = ["--check", "true", "--state-seconds", "10", "--program-seconds", "3600"];
     let Some((result, code)) = run(&scratch, &options, "while :; do :; done") else { return };
     let failure = result.volumes[0].failure.as_deref().unwrap_or_default();
-    let expected =
-        "it took longer than 10 s of this machine, and was ended; what it did: running for the first time";
+    let expected = "it took longer than 10 s of this machine (--state-seconds), and was ended; what it did: running for the first time";
     assert_eq!((failure, code), (expected, Some(1)));
 }
 

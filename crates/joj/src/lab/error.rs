@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::bench::ask::Stop;
 use crate::lab::image::error::ImageError;
+use crate::lab::life::TimeLimit;
 use crate::lab::recorded_log::RecordedLogError;
 use crate::machine::files::work_dir::WorkDirError;
 use crate::machine::proc::worker_process::NoOwnFile;
@@ -76,10 +77,10 @@ pub enum UnitError {
     #[error("the cell's report is none: {0}")]
     Damaged(#[source] serde_json::Error),
     /// The guest took too long for the unit, and was ended.
-    #[error("it took longer than {seconds} s of this machine, and was ended; what it did: {what}")]
+    #[error("it took longer than {limit}, and was ended; what it did: {what}")]
     TooLong {
         /// How long it might take.
-        seconds: u64,
+        limit: TimeLimit,
         /// What it did last.
         what: String,
     },

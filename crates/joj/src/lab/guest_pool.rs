@@ -20,7 +20,7 @@ use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
 use crate::lab::image::packages::Packages;
 use crate::lab::job::{HOST_TAG, SHARE_TAG};
-use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, SessionEnd};
+use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, SessionEnd, TimeLimit};
 use crate::lab::snapshot::Snapshot;
 use crate::machine::proc::memory;
 use crate::machine::proc::signal;
@@ -59,8 +59,8 @@ pub struct GuestPool {
     pub qemu: String,
     /// At most so many guests at a time.
     pub jobs: usize,
-    /// How long a unit may take, in seconds of this machine.
-    pub unit_seconds: u64,
+    /// How long a unit may take, or a step of one.
+    pub limit: TimeLimit,
 }
 
 /// Told of a unit: its number, its report or why there is none, and the share where its guest left files.
@@ -275,8 +275,9 @@ impl<W: Work> Lane<'_, W> {
             match (life.running, life.over_s) {
                 (Some(unit), over_s) => {
                     let what = doing.unwrap_or_else(|| self.work.name(unit));
-                    let end = over_s
-                        .map_or(UnitError::Ended { said }, |seconds| UnitError::TooLong { seconds, what });
+                    let limit = self.pool.limit;
+                    let end =
+                        over_s.map_or(UnitError::Ended { said }, |_| UnitError::TooLong { limit, what });
                     self.reported(unit, Err(end), &mut left);
                 }
                 (None, Some(seconds)) => return Err(SessionError::TooLate { seconds, said }.into()),
@@ -298,7 +299,7 @@ impl<W: Work> Lane<'_, W> {
         let guest = Guest {
             machine: &self.machine,
             snapshot: &self.snapshot,
-            unit_seconds: self.pool.unit_seconds,
+            limit: self.pool.limit,
             is_over: self.is_over,
         };
         let life = guest.live(&mut |event| match event {

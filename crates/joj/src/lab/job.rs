@@ -168,7 +168,9 @@ pub enum GuestLine {
     Ready(String),
     /// It begins with this cell.
     Begun(usize),
-    /// What it does with the cell that it has begun with.
+    /// What it begins to do with the cell that it has begun with. It has as long for it as for a whole cell.
+    Step(String),
+    /// How far it is with that.
     Doing(String),
     /// The report of this cell is there.
     Done(usize),

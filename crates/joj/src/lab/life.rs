@@ -1,6 +1,7 @@
 //! One life of a guest, from the snapshot to power off, and what its console says meanwhile.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -32,6 +33,21 @@ pub enum SessionEnd {
 impl<E: Into<SessionError>> From<E> for SessionEnd {
     fn from(error: E) -> SessionEnd {
         SessionEnd::Failed(error.into())
+    }
+}
+
+/// How long a guest may take for a unit of work or for a step of it: `600 s of this machine (--state-seconds)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// The option that has it.
+    pub option: &'static str,
+    /// In seconds of this machine.
+    pub seconds: u64,
+}
+
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "{} s of this machine ({})", self.seconds, self.option)
     }
 }
 
@@ -78,8 +94,8 @@ pub struct Guest<'a> {
     pub machine: &'a Machine,
     /// The file with the memory of a machine that has booted.
     pub snapshot: &'a Path,
-    /// How long a unit of work may take, in seconds of this machine.
-    pub unit_seconds: u64,
+    /// How long a step of its work may take.
+    pub limit: TimeLimit,
     /// Set where the guest shall not go on for another's sake.
     pub is_over: &'a AtomicBool,
 }
@@ -119,13 +135,17 @@ impl Guest<'_> {
                 Some(Ok(GuestLine::Ready(release))) => {
                     life.ready = true;
                     // What the units of its job need is unpacked first, and that may be as much as a unit.
-                    limit = Limit::from_now(self.unit_seconds);
+                    limit = Limit::from_now(self.limit.seconds);
                     told(Event::Ready(release));
                 }
                 Some(Ok(GuestLine::Begun(index))) => {
                     life.running = Some(index);
-                    limit = Limit::from_now(self.unit_seconds);
+                    limit = Limit::from_now(self.limit.seconds);
                     told(Event::Begun(index));
+                }
+                Some(Ok(GuestLine::Step(what))) => {
+                    limit = Limit::from_now(self.limit.seconds);
+                    life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
                 }
                 Some(Ok(GuestLine::Doing(what))) => {
                     life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));

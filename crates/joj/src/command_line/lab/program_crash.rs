@@ -134,7 +134,7 @@ pub struct ProgramCrashOptions {
     #[arg(long, value_name = "S", default_value = "40", value_parser = clap::value_parser!(u64).range(0..=3_600))]
     pub settle_seconds: u64,
 
-    /// How long one state, the recording, or what comes before and after it, may take on this machine before its guest is ended, in seconds
+    /// How long one run of the program or of the check may take on this machine before its guest is ended, in seconds
     #[arg(long, value_name = "S", default_value = "600", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub state_seconds: u64,
 

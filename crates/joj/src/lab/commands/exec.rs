@@ -19,6 +19,7 @@ use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::job::{LabVolume, volumes};
 use crate::lab::jobs::exec::{ExecJob, taken_file};
+use crate::lab::life::TimeLimit;
 use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::work::exec::ExecWork;
@@ -58,7 +59,8 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
     signal::install().map_err(LabError::Signals)?;
     devices::of(options.device.iter())?;
     let contents = contents(&options.machine, Needed::default())?;
-    let pool = parts::pool(&options.machine, &options.guests, contents, options.exec_seconds)?;
+    let limit = TimeLimit { option: "--exec-seconds", seconds: options.exec_seconds };
+    let pool = parts::pool(&options.machine, &options.guests, contents, limit)?;
     let job = ExecJob {
         setting: machine::setting(&pool.contents, options.device.iter(), machine::DEVICE_BYTES)?,
         volumes,

@@ -18,6 +18,7 @@ use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
 use crate::lab::job::Setting;
 use crate::lab::kept::made_with::text_checksum;
+use crate::lab::life::TimeLimit;
 use crate::machine::qemu::process;
 
 /// What has to be there; the rest is taken along where it is.
@@ -43,19 +44,19 @@ impl Needed {
     }
 }
 
-/// Guests with `contents`, as many at a time as `guests` asks for, each unit within `unit_seconds`.
+/// Guests with `contents`, as many at a time as `guests` asks for, each unit or step within `limit`.
 /// # Errors
 /// There is no QEMU, or the packages cannot be had.
 pub fn pool(
     machine: &MachineOptions,
     guests: &GuestOptions,
     contents: Contents,
-    unit_seconds: u64,
+    limit: TimeLimit,
 ) -> Result<GuestPool, LabError> {
     let qemu = process::version()?;
     let packages = packages(machine)?;
     let jobs = guests.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize);
-    Ok(GuestPool { packages, contents, qemu, jobs, unit_seconds })
+    Ok(GuestPool { packages, contents, qemu, jobs, limit })
 }
 
 /// Kernel and programs, fetched where they are not there yet.

@@ -19,6 +19,7 @@ use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{Setting, guest_path, volumes};
 use crate::lab::jobs::replay::{ReplayCommand, ReplayJob};
+use crate::lab::life::TimeLimit;
 use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
@@ -55,7 +56,8 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
     };
     let contents = libraries(options, &machine_options)?;
     let guests = GuestOptions { jobs: options.emulated.jobs };
-    let pool = parts::pool(&machine_options, &guests, contents, options.emulated.replay_seconds)?;
+    let limit = TimeLimit { option: "--replay-seconds", seconds: options.emulated.replay_seconds };
+    let pool = parts::pool(&machine_options, &guests, contents, limit)?;
     let setting =
         machine::setting(&pool.contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
     let job = ReplayJob {

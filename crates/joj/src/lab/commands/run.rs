@@ -32,7 +32,7 @@ use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive;
 use crate::lab::job::{HOST_TAG, Job, SHARE_TAG};
-use crate::lab::life::{MEMORY_MIB, SessionEnd};
+use crate::lab::life::{MEMORY_MIB, SessionEnd, TimeLimit};
 use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::shipped::error::ShippedError;
@@ -79,7 +79,8 @@ pub fn crash(options: &CrashLabOptions) -> Result<ExitCode, LabError> {
     };
     output_file::check_writable(&options.crash.json)?;
     let contents = contents(&options.machine, Needed::by(&cells))?;
-    let pool = parts::pool(&options.machine, &options.guests, contents, options.crash.state_seconds)?;
+    let limit = TimeLimit { option: "--state-seconds", seconds: options.crash.state_seconds };
+    let pool = parts::pool(&options.machine, &options.guests, contents, limit)?;
     crash_states::run(&options.crash, cells, &pool)
 }
 
@@ -110,7 +111,8 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
             .map_err(|error| LabError::Directory { directory: directory.clone(), error })?;
     }
     let contents = contents(&options.machine, Needed::by(&cells))?;
-    let pool = parts::pool(&options.machine, &options.guests, contents, options.cell_seconds)?;
+    let limit = TimeLimit { option: "--cell-seconds", seconds: options.cell_seconds };
+    let pool = parts::pool(&options.machine, &options.guests, contents, limit)?;
     // Guests of a shard are told of all cells, too: what they read is what they read in one run.
     let job = Job {
         setting: machine::setting(&pool.contents, devices::names(&cells), device_bytes(&cells))?,

@@ -22,6 +22,7 @@ use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::job::{LabVolume, Setting, guest_path, volumes};
 use crate::lab::jobs::replay::{ReplayCommand, ReplayJob};
+use crate::lab::life::TimeLimit;
 use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
@@ -62,7 +63,8 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
     let needed = Needed { sqlite: options.sqlite == "system", ..Needed::default() };
     let contents = parts::with_sqlite(parts::contents(&machine_options, needed)?, &options.sqlite)?;
     let guests = GuestOptions { jobs: emulated.jobs };
-    let pool = parts::pool(&machine_options, &guests, contents, emulated.replay_seconds)?;
+    let limit = TimeLimit { option: "--replay-seconds", seconds: emulated.replay_seconds };
+    let pool = parts::pool(&machine_options, &guests, contents, limit)?;
     let volumes = volumes(&emulated.devices(), &emulated.filesystems());
     let setting =
         machine::setting(&pool.contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;

@@ -15,8 +15,13 @@ pub fn say(line: &GuestLine) {
     }
 }
 
-/// Says what is done now with the unit at hand.
-pub fn say_doing(what: &str) {
+/// Says what is done next with the unit at hand: a step, for which there is as much time as for a unit.
+pub fn say_step(what: &str) {
+    say(&GuestLine::Step(what.to_owned()));
+}
+
+/// Says how far the step at hand is.
+fn say_doing(what: &str) {
     say(&GuestLine::Doing(what.to_owned()));
 }
 

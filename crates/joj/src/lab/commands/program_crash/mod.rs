@@ -39,7 +39,7 @@ use crate::lab::guest_pool;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{LabVolume, volumes};
 use crate::lab::jobs::program_crash::{CutState, GuestSeconds, ProgramCrashJob};
-use crate::lab::life::SessionEnd;
+use crate::lab::life::{SessionEnd, TimeLimit};
 use crate::lab::machine;
 use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
 use crate::lab::shipped::devices;
@@ -76,7 +76,8 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
         Ok(state) => state,
         Err(what) => return Ok(wrong_usage(&what)),
     };
-    let pool = parts::pool(&options.machine, &options.guests, contents, options.state_seconds)?;
+    let limit = TimeLimit { option: "--state-seconds", seconds: options.state_seconds };
+    let pool = parts::pool(&options.machine, &options.guests, contents, limit)?;
     let machine = machine::told(&pool)?;
     let recordings = Recordings::at(options.recordings.as_deref())?;
     let work = ProgramCrashWork { job, recordings: &recordings.directory };

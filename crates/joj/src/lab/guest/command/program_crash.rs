@@ -22,7 +22,7 @@ use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed};
 use crate::lab::guest::command::rooted::{self, RunPlace, data_directory};
 use crate::lab::guest::command::tracer::RequestTracer;
-use crate::lab::guest::console::{WrittenTeller, say_doing};
+use crate::lab::guest::console::{WrittenTeller, say_step};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::Recorder;
@@ -106,7 +106,7 @@ impl<'job> ProgramCrashes<'job> {
     fn record(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
         self.first_run(index)?;
-        say_doing("recording");
+        say_step("recording");
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let place = RunPlace::enter()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
@@ -126,9 +126,9 @@ impl<'job> ProgramCrashes<'job> {
             Vec::new()
         });
         place.leave()?;
-        say_doing("the check, where nothing is cut");
+        say_step("the check, where nothing is cut");
         let run = self.ran(&printed, begin_ns, made)?;
-        say_doing("keeping the recording");
+        say_step("keeping the recording");
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
         };
@@ -143,7 +143,7 @@ impl<'job> ProgramCrashes<'job> {
 
     /// Has what the program and the check use of the host's files in memory, for all that comes behind to see the same.
     fn first_run(&mut self, index: usize) -> Result<(), GuestError> {
-        say_doing(FIRST_RUN);
+        say_step(FIRST_RUN);
         let written = WrittenTeller::new(FIRST_RUN);
         let used = {
             let _stand = Stand::watched(&self.job.volumes[index], &self.job.setting, || written.clone())?;
@@ -154,7 +154,7 @@ impl<'job> ProgramCrashes<'job> {
                 rooted::end_all();
                 Ok(printed)
             })?;
-            say_doing("the check, for the first time");
+            say_step("the check, for the first time");
             let (_, of_check) = self.watched(|| self.check(printed.promises(), printed.lines.len()))?;
             of_program.and(of_check)
         };
@@ -177,7 +177,7 @@ impl<'job> ProgramCrashes<'job> {
     /// Runs the program and the check where nothing is cut.
     fn uncut(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
         self.first_run(index)?;
-        say_doing("running where nothing is cut");
+        say_step("running where nothing is cut");
         let (wanted, setting) = (&self.job.volumes[index], &self.job.setting);
         let written = WrittenTeller::new("running where nothing is cut");
         let _stand = Stand::watched(wanted, setting, || written.clone())?;
@@ -249,6 +249,7 @@ impl<'job> ProgramCrashes<'job> {
         missing: &Missing,
         first: &Checked,
     ) -> Result<Option<Checked>, GuestError> {
+        say_step("a broken state once more");
         let (again, _) = self.look(state, missing)?;
         Ok(Some(again).filter(|again| again.group() != first.group()))
     }
@@ -263,6 +264,7 @@ impl<'job> ProgramCrashes<'job> {
     ) -> Result<(Checked, String), GuestError> {
         if !self.is_warm {
             let (.., used) = self.checked(volume, store.clone(), promises, promised, true)?;
+            say_step("the first state once more");
             if let Some(used) = used {
                 self.host.keep(&used)?;
                 self.is_warm = true;
@@ -350,7 +352,7 @@ impl<'job> ProgramCrashes<'job> {
             for some in blocks.chunks(part) {
                 let less = missing.but_for(some);
                 looked += 1;
-                say_doing(&format!("{looked} tried"));
+                say_step(&format!("{looked} tried"));
                 if self.look(state, &less)?.0.group() == wanted {
                     missing = less;
                 }
@@ -366,7 +368,7 @@ impl<'job> ProgramCrashes<'job> {
                     break;
                 }
                 looked += 1;
-                say_doing(&format!("{looked} tried"));
+                say_step(&format!("{looked} tried"));
                 if self.look(state, &less)?.0.group() == wanted {
                     (missing, is_less) = (less, true);
                     break;
