@@ -1,5 +1,6 @@
 //! Why a guest, or a unit of its work, came to no end.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,11 +8,25 @@ use thiserror::Error;
 
 use crate::bench::ask::Stop;
 use crate::lab::image::error::ImageError;
-use crate::lab::life::TimeLimit;
 use crate::lab::recorded_log::RecordedLogError;
 use crate::machine::files::work_dir::WorkDirError;
 use crate::machine::proc::worker_process::NoOwnFile;
 use crate::machine::qemu::error::QemuError;
+
+/// How long a guest may take for a unit of work or for a step of it: `600 s of this machine (--state-seconds)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// The option that has it.
+    pub option: &'static str,
+    /// In seconds of this machine.
+    pub seconds: u64,
+}
+
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "{} s of this machine ({})", self.seconds, self.option)
+    }
+}
 
 /// Why host and guest cannot share files.
 #[derive(Debug, Error)]

@@ -15,12 +15,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::bench::progress::Progress;
-use crate::lab::error::{SessionError, ShareError, UnitError};
+use crate::lab::error::{SessionError, ShareError, TimeLimit, UnitError};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
 use crate::lab::image::packages::Packages;
 use crate::lab::job::{HOST_TAG, SHARE_TAG};
-use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, SessionEnd, TimeLimit};
+use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, SessionEnd};
 use crate::lab::snapshot::Snapshot;
 use crate::machine::proc::memory;
 use crate::machine::proc::signal;

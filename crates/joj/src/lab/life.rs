@@ -1,12 +1,11 @@
 //! One life of a guest, from the snapshot to power off, and what its console says meanwhile.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::lab::error::SessionError;
+use crate::lab::error::{SessionError, TimeLimit};
 use crate::lab::job::{GuestLine, marked};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
@@ -33,21 +32,6 @@ pub enum SessionEnd {
 impl<E: Into<SessionError>> From<E> for SessionEnd {
     fn from(error: E) -> SessionEnd {
         SessionEnd::Failed(error.into())
-    }
-}
-
-/// How long a guest may take for a unit of work or for a step of it: `600 s of this machine (--state-seconds)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeLimit {
-    /// The option that has it.
-    pub option: &'static str,
-    /// In seconds of this machine.
-    pub seconds: u64,
-}
-
-impl fmt::Display for TimeLimit {
-    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(text, "{} s of this machine ({})", self.seconds, self.option)
     }
 }
 

@@ -10,6 +10,7 @@ use joj_analysis::lab::cell::{Cell, SyncCall};
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::lab::commands::error::LabError;
+use crate::lab::error::TimeLimit;
 use crate::lab::file_hash::add_file;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
@@ -18,7 +19,6 @@ use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
 use crate::lab::job::Setting;
 use crate::lab::kept::made_with::text_checksum;
-use crate::lab::life::TimeLimit;
 use crate::machine::qemu::process;
 
 /// What has to be there; the rest is taken along where it is.
