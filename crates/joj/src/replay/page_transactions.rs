@@ -26,7 +26,7 @@ use crate::replay::error::ReplayError;
 use crate::replay::plan;
 use crate::replay::recorded_pass;
 use crate::replay::room;
-use crate::show::page_transactions as text;
+use crate::show::replay::page_transactions as text;
 
 /// Replays the commits in a journal mode.
 /// # Errors

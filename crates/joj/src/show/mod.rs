@@ -1,8 +1,7 @@
 //! A result as people see it: a table for a terminal, a page with plots. A folder a subcommand, then what they share:
 //!
 //! ```text
-//! replay     what a replay was like, as text
-//! page_transactions   the same of --as: the row of the recording, and that of the replay
+//! replay     what a replay was like, as text, that of --as included
 //! whatif     the table of configurations with its advice, as text, Markdown and a page
 //! monitor    lines while it runs, then a summary, a table or a page
 //! trace      the summary and the steps as text, the page with its plots
@@ -17,11 +16,11 @@
 //! sheet      a table that is shown as text and as HTML
 //! svg        the few shapes that the plots are made of
 //! paper      what a result is drawn on: its width, its colours, columns that line up
+//! words      shares, sizes and names as people read them; no name acts on a terminal
 //! text       numbers as people read them
 //! ```
 
 pub mod replay;
-pub mod page_transactions;
 pub mod whatif;
 pub mod monitor;
 pub mod trace;
@@ -36,4 +35,5 @@ pub mod timeline;
 mod sheet;
 pub mod svg;
 pub mod paper;
+pub mod words;
 pub mod text;

@@ -36,6 +36,8 @@ use crate::workloads;
 const BUFFER_BYTES: u64 = 32 << 20;
 /// Variables with which waldio's commits are not as durable as the rows say.
 const OF_DURABILITY: [&str; 3] = ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"];
+/// The rows that they would change.
+const WITH_WALDIO: [Configuration; 2] = [Configuration::Waldio, Configuration::Bounded];
 
 /// Runs `joj whatif`.
 /// # Errors
@@ -61,7 +63,9 @@ pub fn check(options: &WhatifOptions) -> Result<Option<ExitCode>, WhatifError> {
     if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
         return Ok(Some(wrong_usage(what)));
     }
-    if let Some(set) = OF_DURABILITY.into_iter().find(|name| std::env::var_os(name).is_some()) {
+    let is_asked = |row| options.only.is_empty() || options.only.contains(row);
+    let set = OF_DURABILITY.into_iter().find(|name| std::env::var_os(name).is_some());
+    if let Some(set) = set.filter(|_| WITH_WALDIO.iter().any(is_asked)) {
         return Err(WhatifError::Durability(set));
     }
     let outputs = [&options.output, &options.json, &options.markdown, &options.html];

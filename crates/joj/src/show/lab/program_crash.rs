@@ -116,6 +116,14 @@ fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
             "{name}: when the log ended nothing that the program wrote had reached the device; --settle-seconds gives it more time"
         );
     }
+    if let [first, more @ ..] = &volume.changed_files[..] {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let _ = writeln!(
+            text,
+            "{name}: of this machine's files {first}{more} changed since the program or the check used them: what was found may be of \
+             the old ones or of the new ones"
+        );
+    }
     // Where not all states were looked at, `failure` says so.
     if volume.states.len() > 1 && volume.failure.is_none() {
         let how =

@@ -5,7 +5,7 @@ use joj_analysis::trace::attribution::request::{BlockRun, Evidence};
 use joj_analysis::trace::event::FileKey;
 use joj_analysis::trace::texts::Texts;
 
-use crate::show::trace::words::{last_part, path};
+use crate::show::words::{last_part, path};
 
 /// So many pieces are named; how many more there are is told.
 const PIECES_MAX: usize = 8;

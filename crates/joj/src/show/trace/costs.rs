@@ -6,7 +6,7 @@ use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, Transac
 
 use crate::show::sheet::Sheet;
 use crate::show::text::{count, duration, number};
-use crate::show::trace::words::{counted, kib_mean, kib_of, mean, part_of, percent, plain};
+use crate::show::words::{counted, kib_mean, kib_of, mean, part_of, percent, plain};
 
 /// SQLite's commits and checkpoints, for each of them on average.
 pub fn transactions(summary: &Summary) -> Sheet {

@@ -6,7 +6,7 @@ use joj_analysis::trace::summary::counts::RequestCount;
 
 use crate::show::text::{count, duration};
 use crate::show::trace::processes;
-use crate::show::trace::words::{counted, kib_of, percent, plain};
+use crate::show::words::{counted, kib_of, percent, plain};
 
 /// Lines about the capture, the disks and the filesystems.
 pub fn facts(summary: &Summary) -> Vec<String> {

@@ -10,7 +10,6 @@
 //! volumes     tables: requests and bytes by class, file and disk
 //! head        what a trace says of itself: where it comes from, its disks, what to know first
 //! processes   table: whom a disk worked for
-//! words       shares, sizes and names as people read them; no name acts on a terminal
 //! ```
 
 #[cfg(test)]
@@ -24,4 +23,3 @@ mod costs;
 mod volumes;
 mod head;
 mod processes;
-mod words;

@@ -19,7 +19,7 @@ use crate::show::trace::plots::scatter;
 use crate::show::trace::steps as trace_steps;
 use crate::show::trace::text as trace_text;
 use crate::show::trace::volumes;
-use crate::show::trace::words::{percent, plain};
+use crate::show::words::{percent, plain};
 
 const STYLE: &str = "
 :root { color-scheme: light dark; }

@@ -4,7 +4,7 @@ use joj_analysis::trace::summary::Summary;
 
 use crate::show::sheet::Sheet;
 use crate::show::text::count;
-use crate::show::trace::words::{kib_of, part_of, percent, plain};
+use crate::show::words::{kib_of, part_of, percent, plain};
 
 /// Written bytes, sync calls and commits by process; empty where only one had to do with the disks and none was asked for.
 pub fn processes(summary: &Summary) -> Sheet {

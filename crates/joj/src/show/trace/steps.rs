@@ -10,7 +10,7 @@ use joj_analysis::trace::texts::{Text, Texts};
 
 use crate::show::text::{count, number, wrap};
 use crate::show::trace::contents as trace_contents;
-use crate::show::trace::words::{counted, kib_of, last_part, path, plain};
+use crate::show::words::{counted, kib_of, last_part, path, plain};
 
 /// The width of what a step does; its duration stands behind it.
 const STEP_LETTERS: usize = 62;

@@ -6,7 +6,7 @@ use joj_analysis::trace::summary::{DiskCheck, Summary};
 
 use crate::show::sheet::Sheet;
 use crate::show::text::count;
-use crate::show::trace::words::{counted, kib_of, part_of, path, plain};
+use crate::show::words::{counted, kib_of, part_of, path, plain};
 
 /// So much of a path fits on a line.
 const PATH_LETTERS: usize = 40;

@@ -13,6 +13,7 @@ use joj_analysis::recording::whatif::outcome::{
 use crate::show::paper::{columns, escape};
 use crate::show::sheet::Sheet;
 use crate::show::text::{count, kib, or_dash, wrap};
+use crate::show::words::plain;
 
 /// So wide a sentence is in a terminal.
 const SENTENCE_LETTERS: usize = 100;
@@ -62,8 +63,9 @@ pub fn markdown(result: &WhatifResult) -> String {
 
 /// The same without a title.
 fn markdown_body(result: &WhatifResult) -> String {
-    let list =
-        |said: &[String]| -> String { said.iter().map(|said| format!("- {}\n", escape(said))).collect() };
+    let list = |said: &[String]| -> String {
+        said.iter().map(|said| format!("- {}\n", escape(&plain(said)))).collect()
+    };
     let head: Vec<String> = head(result).iter().map(|line| escape(line)).collect();
     let mut text = format!("{}\n\n", head.join("\n"));
     text += &sheet(result).markdown();
@@ -112,7 +114,7 @@ fn missing(result: &WhatifResult) -> Vec<String> {
 }
 
 fn sentence(said: &str) -> String {
-    let lines = wrap(said, SENTENCE_LETTERS, SENTENCE_LETTERS - 2);
+    let lines = wrap(&plain(said), SENTENCE_LETTERS, SENTENCE_LETTERS - 2);
     let mut text = lines.join("\n  ");
     text.push('\n');
     text
@@ -134,10 +136,14 @@ fn head(result: &WhatifResult) -> Vec<String> {
     vec![
         format!(
             "{}: {calls} calls of {threads} threads, {} long",
-            result.recording,
+            plain(&result.recording),
             seconds(result.recorded_ns as f64)
         ),
-        format!("replayed {} {}, {rounds}{sqlite}", if result.exact { "on" } else { "in" }, result.place),
+        format!(
+            "replayed {} {}, {rounds}{sqlite}",
+            if result.exact { "on" } else { "in" },
+            plain(&result.place)
+        ),
     ]
 }
 
@@ -205,6 +211,24 @@ mod tests {
             advice: vec!["Do <this>.".to_owned()],
             notes: vec!["Mind that.".to_owned()],
             ..WhatifResult::default()
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_program_s_cannot_act_on_a_terminal() {
+        let name = "a\u{1b}[2Jb\nc.db";
+        let found = WhatifResult {
+            recording: name.to_owned(),
+            place: name.to_owned(),
+            advice: vec![name.to_owned()],
+            notes: vec![name.to_owned()],
+            ..result()
+        };
+        for (text, name) in
+            [(text(&found), r"a\u{1b}[2Jb\u{a}c.db"), (markdown(&found), r"a\\u{1b}\[2Jb\\u{a}c.db")]
+        {
+            assert!(!text.contains('\u{1b}') && !text.contains("b\nc"), "{text:?}");
+            assert_eq!(text.matches(name).count(), 4, "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::show::latency::decades;
 use crate::show::svg::{Anchor, Fill, Svg};
 use crate::show::text::duration;
 use crate::show::trace::plots::colours::{of_index, of_label};
-use crate::show::trace::words::plain;
+use crate::show::words::plain;
 
 const WIDTH: f64 = 450.0;
 const WIDE: f64 = 920.0;

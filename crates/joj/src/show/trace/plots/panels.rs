@@ -6,7 +6,7 @@ use joj_analysis::trace::summary::counts::{ReadAndWritten, RequestCount};
 
 use crate::show::svg::{Anchor, Fill, Svg, round_steps};
 use crate::show::trace::plots::colours::{of_class, of_index, of_label};
-use crate::show::trace::words::{counted, kib_mean, mean, part_of, plain};
+use crate::show::words::{counted, kib_mean, mean, part_of, plain};
 
 const WIDTH: f64 = 450.0;
 const LEFT: f64 = 66.0;

@@ -12,7 +12,7 @@ use crate::show::svg::{Anchor, Svg, escape, round_steps};
 use crate::show::text::{count, duration, number};
 use crate::show::trace::head;
 use crate::show::trace::plots::axis::SectorAxis;
-use crate::show::trace::words::{counted, kib_of, plain};
+use crate::show::words::{counted, kib_of, plain};
 
 const WIDTH: f64 = 920.0;
 const LEFT: f64 = 92.0;

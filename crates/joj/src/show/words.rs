@@ -1,4 +1,4 @@
-//! Shares, sizes and names of a trace as people read them. Names come from files of others: nothing in one may act on a terminal.
+//! Shares, sizes and names as people read them. Names come from files of others: nothing in one may act on a terminal.
 
 use crate::show::text::{count, number};
 

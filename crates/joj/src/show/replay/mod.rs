@@ -1,4 +1,8 @@
 //! What a replay was like, as text.
+//!
+//! page_transactions   the same of --as: the row of the recording, and that of the replay
+
+pub mod page_transactions;
 
 use joj_analysis::recording::outcome::ReplayOutcome;
 
