@@ -209,7 +209,7 @@ fn take_kept<'a>(
 
 /// What the recording of `cell` is made with.
 fn made_with(cell: &Cell, job: &CrashJob, contents: &Contents) -> Result<MadeWith, LabError> {
-    let mut made = MadeWith::default()
+    let mut made = MadeWith::by("joj crash sqlite")
         .with("--filesystems", cell.filesystem.word())
         .with_device("--device", &cell.device, &job.setting)
         .map_err(ShippedError::from)?

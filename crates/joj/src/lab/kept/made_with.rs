@@ -15,7 +15,21 @@ use crate::lab::job::Setting;
 #[serde(transparent)]
 pub struct MadeWith(BTreeMap<String, String>);
 
+/// By this name the command stands among the options.
+const COMMAND: &str = "command";
+
 impl MadeWith {
+    /// What `command` makes, whose files another command does not know.
+    pub fn by(command: &str) -> MadeWith {
+        MadeWith::default().with(COMMAND, command)
+    }
+
+    /// How this is another command's than what is `wanted`, if it is.
+    pub fn by_other_than(&self, wanted: &MadeWith) -> Option<String> {
+        let own = |made: &MadeWith| made.0.get(COMMAND).map(|command| MadeWith::by(command));
+        own(self)?.other_than(&own(wanted)?)
+    }
+
     /// With `option`, which has this value.
     pub fn with(mut self, option: &str, value: impl ToString) -> MadeWith {
         self.0.insert(option.to_owned(), value.to_string());

@@ -104,6 +104,12 @@ impl<'a> KeptRecordings<'a> {
     /// # Errors
     /// Which file is missing, cannot be read, or is another one; or what it was made with instead.
     pub fn check(&self, number: usize, wanted: &MadeWith) -> Result<(), RecordedLogError> {
+        let text = |end| fs::read(self.directory.join(recording_file(number, end)));
+        // Another command's has other files; so this comes before what is said of files.
+        let made = text(MADE).ok().and_then(|text| serde_json::from_slice::<MadeWith>(&text).ok());
+        if let Some(other) = made.and_then(|made| made.by_other_than(wanted)) {
+            return Err(RecordedLogError::OtherCommand(other));
+        }
         if let Some((end, _)) = self.files(number).find(|(_, file)| !file.exists()) {
             let name = recording_file(number, end);
             return Err(match end {
@@ -111,7 +117,6 @@ impl<'a> KeptRecordings<'a> {
                 _ => RecordedLogError::Missing(name),
             });
         }
-        let text = |end| fs::read(self.directory.join(recording_file(number, end)));
         let found = self
             .sums(self.directory, number)
             .map_err(|(file, error)| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
@@ -161,7 +166,7 @@ mod tests {
     const ENDS: [&str; 3] = ["log", "run", "json"];
 
     fn made(mode: &str) -> MadeWith {
-        MadeWith::default().with("--mode", mode)
+        MadeWith::by("joj crash sqlite").with("--mode", mode)
     }
 
     /// The base directory, and in it the recordings `one` and `other`, which share all but their bytes.
@@ -219,6 +224,13 @@ mod tests {
         let directory = base.join("one");
         let said = KeptRecordings::of(&directory, &ENDS).check(0, &made("delete")).unwrap_err().to_string();
         assert_eq!(said, "the recording there was made with another --mode (`wal`, not `delete`)");
+        let other = MadeWith::by("joj crash").with("PROGRAM", "p");
+        let said =
+            KeptRecordings::of(&directory, &["output", "json"]).check(0, &other).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the recording there was made with another command (`joj crash sqlite`, not `joj crash`)"
+        );
         fs::remove_dir_all(&base).unwrap();
     }
 }
