@@ -81,6 +81,7 @@ impl<'job> Executor<'job> {
         let _stand = Stand::set_up(&self.job.volumes[number], &self.job.setting)?;
         let place = RunPlace::enter()?;
         let done = run();
+        rooted::end_all();
         place.leave()?;
         done
     }
