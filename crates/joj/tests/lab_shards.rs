@@ -135,6 +135,7 @@ fn crash_part(number: u32, count: u32) -> ProgramCrashPart {
         mount_options: None,
         failure: None,
         run: None,
+        changed_files: Vec::new(),
         entries: 9,
         is_systematic: true,
         same: 0,

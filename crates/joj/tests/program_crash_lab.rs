@@ -5,6 +5,7 @@
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
 mod emulated;
+mod program_crash;
 mod replay;
 mod schema;
 #[allow(dead_code, reason = "other tests use all of it")]
@@ -29,16 +30,6 @@ const CHECK: &str = "touch file; while read line; do grep -qx \"$line\" file || 
 /// The same, but for each third time: a setting of the kernel's is one for all checks of a machine.
 const NOT_EACH_TIME: &str = "test $JOJ_LINES = 0 || test -s file && exit 0; looked=$(cat /proc/sys/kernel/panic); \
                              echo $((looked + 1)) > /proc/sys/kernel/panic; test $((looked % 3)) = 2 && exit 0; echo gone; exit 1";
-/// Says `left` where an earlier run left something outside of /data, and leaves it.
-const LEAVES: &str = "for place in /. /tmp /run /dev /dev/shm /mnt; do test -e $place/left && left=\"$left $place\"; done; \
-                      test $(wc -l < /proc/sysvipc/shm) = 1 || left=\"$left shm\"; \
-                      test $(cat /proc/sys/kernel/hostname) = left && left=\"$left hostname\"; \
-                      mount -t tmpfs none /mnt && mount -o remount,rw / && touch /left /tmp/left /run/left /dev/left /dev/shm/left /mnt/left && \
-                      ipcmk -M 4096 > /dev/null && echo left > /proc/sys/kernel/hostname || exit 3; \
-                      test -z \"$left\" || { echo left: $left; exit 2; }";
-/// What a directory has. How many names, bytes and blocks a directory itself has, the copy in memory does not tell (docs/crash.md).
-const LISTED: &str = "find . -type f -exec cat {} + ; test twice -ef again && echo one file; find . -printf '%p %y %m %U:%G %T@ %l\\n' | \
-                      LC_ALL=C sort; find . -not -type d -printf '%p %n %s %b\\n' | LC_ALL=C sort; wc -l < /proc/mounts";
 /// Promises what is durable.
 const RIGHT: &str = "echo one > file; sync file; sync .; echo one; echo two >> file; sync file; echo two";
 /// Promises first.
@@ -245,64 +236,6 @@ fn a_promise_before_its_sync_is_broken_and_the_same_state_again_breaks_it_in_the
     assert_eq!((way.again.as_ref().map(|checked| checked.finding), code), (Some(Finding::Kept), Some(1)));
     let counts = [only(&result).count(Finding::Lost), only(&result).not_sure()];
     assert_eq!(counts, [0, way.states], "what is not sure is told as sure");
-}
-
-#[test]
-fn what_a_run_leaves_outside_of_data_is_gone_before_the_next_in_the_lab() {
-    let scratch = Scratch::new("crash-leaves");
-    let check =
-        format!("{LEAVES}; test $JOJ_LINES = 0 || test -s f || exit 1; /sbin/fsfreeze -f /data || exit 4");
-    let options = ["--check", &check, "--states", "3", "--jobs", "1"];
-    let Some((result, code)) =
-        run(&scratch, &options, &format!("{LEAVES}; echo v > f; sync f; sync .; echo 1"))
-    else {
-        return;
-    };
-    let volume = only(&result);
-    assert_eq!((volume.count(Finding::Kept), code), (volume.states.len(), Some(0)), "{:?}", volume.broken);
-    assert!(volume.states.len() > 1, "no check ran behind another one");
-}
-
-/// A directory with all that is unusual, and what its list is on this machine.
-fn unusual_directory(at: &Path) {
-    let script = "mkdir closed shared deep deep/er && echo one > twice && ln twice again && echo old > old && ln -s old link && mkfifo fifo && \
-                  touch \"$(printf 'no\\377utf8')\" && echo own > deep/own && chmod 4755 old && chmod 2771 shared && chmod 700 closed && \
-                  touch -h -d '2002-01-01' link && touch -d '2001-02-03 04:05:06.789' old closed shared deep/er deep .";
-    fs::create_dir_all(at).expect("a directory");
-    let made = Command::new("sh").args(["-c", script]).current_dir(at).status().expect("a shell");
-    assert!(made.success());
-}
-
-/// It is listed and read by the program, by the check where nothing is cut, and in each state.
-#[test]
-fn a_directory_of_this_machine_is_the_same_in_each_look_in_the_lab() {
-    let scratch = Scratch::new("crash-unusual");
-    // Not below /tmp, which is the command's own.
-    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unusual-{}", std::process::id()));
-    unusual_directory(&own.join("directory"));
-    let listed =
-        |mounts: &str| format!("cd {}/directory; {}", own.display(), LISTED.replace("/proc/mounts", mounts));
-    let expected = Command::new("sh").args(["-c", &listed("/dev/null")]).output().expect("a shell").stdout;
-    // The last line is of the mounts, which are the machine's.
-    fs::write(own.join("expected"), &expected[..expected.len() - 2]).expect("a file");
-    let look = format!(
-        "({}) > $HOME/listed; head -n -1 $HOME/listed | cmp - {}/expected",
-        listed("/proc/mounts"),
-        own.display()
-    );
-    let check =
-        format!("{look} || exit 2; test $JOJ_LINES = 0 || test $(cat mounts) = $(tail -n 1 $HOME/listed)");
-    let options = ["--check", &check, "--states", "4", "--jobs", "1"];
-    let run = run(
-        &scratch,
-        &options,
-        &format!("{look} && tail -n 1 $HOME/listed > mounts && sync mounts . && echo same"),
-    );
-    fs::remove_dir_all(&own).expect("removed");
-    let Some((result, code)) = run else { return };
-    let volume = only(&result);
-    assert_eq!((volume.count(Finding::Kept), code), (volume.states.len(), Some(0)), "{:?}", volume.broken);
-    assert_eq!(volume.run.as_ref().map(|run| run.lines), Some(1), "the program saw something else");
 }
 
 #[test]

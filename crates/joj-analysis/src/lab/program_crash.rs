@@ -202,6 +202,9 @@ pub struct ProgramVolume {
     pub failure: Option<String>,
     /// The program's run.
     pub run: Option<ProgramRun>,
+    /// Files, directories and links of this machine that the program or the check used, and that were others at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_files: Vec<String>,
     /// Requests of the log from the program's start on.
     pub entries: usize,
     /// Each moment was cut, and of each the usual choices of what is kept.
@@ -377,6 +380,7 @@ mod tests {
             mount_options: None,
             failure: None,
             run: None,
+            changed_files: Vec::new(),
             entries: 1,
             is_systematic: true,
             same: 0,

@@ -6,7 +6,7 @@
 //! the shortest of all                         4          is the shortest of its own shard's, too: that shard has shrunk it
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::zip;
 
 use schemars::JsonSchema;
@@ -66,6 +66,9 @@ impl ProgramCrashPart {
                 parts.iter().map(|part| &part.result.volumes[number]).collect();
             volume.states = joined(&of_shards, parts[0].plans[number].states);
             volume.broken = ways(&of_shards, &volume.states);
+            let changed: BTreeSet<&String> =
+                of_shards.iter().flat_map(|volume| &volume.changed_files).collect();
+            volume.changed_files = changed.into_iter().cloned().collect();
         }
         (result, parts[0].recordings.clone())
     }
@@ -267,6 +270,7 @@ mod tests {
             mount_options: None,
             failure: None,
             run: None,
+            changed_files: Vec::new(),
             entries: 9,
             is_systematic: true,
             same: 7,

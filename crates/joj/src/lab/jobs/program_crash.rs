@@ -1,6 +1,9 @@
 //! What the host tells the guest about a program whose storage is cut, and what the guest leaves for guests after it.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use joj_analysis::lab::program_crash::{Checked, Finding, HostWord, ProgramRun};
 use joj_device::crash::Missing;
@@ -77,8 +80,8 @@ pub struct CutState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramReport {
-    /// The program ran; where it was to be recorded, the recording is there.
-    Ran(ProgramRun),
+    /// The program ran; where it was to be recorded, the recording is there. And what it and the check used of the host's files.
+    Ran(ProgramRun, Vec<UsedFile>),
     /// What the check found, the end of what it printed, and what it found when it looked at the same bytes again, where that is something
     /// else. What is kept is looked at once.
     Looked(Checked, String, Option<Checked>),
@@ -91,8 +94,31 @@ pub enum ProgramReport {
 
 /// Ends of the names of a recording's files; the last one is written last, and says that it is whole. `output`: all that the program
 /// printed; `trace`: what each request was for (the export `runs` of `joj trace`), empty where it is not known; `run`: how it
-/// ran ([`ProgramRun`]).
-pub const PROGRAM_RECORDING_ENDS: [&str; 6] = ["log", "requests", "output", "trace", "run", "json"];
+/// ran ([`ProgramRun`]); `files`: what it used of the host's files ([`UsedFile`]).
+pub const PROGRAM_RECORDING_ENDS: [&str; 7] = ["log", "requests", "output", "trace", "run", "files", "json"];
+
+/// A file, directory or link of the host's that was used, as it was then.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UsedFile {
+    /// Its whole path on the host.
+    pub path: String,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl UsedFile {
+    /// What is at `at` now, and is the host's `path`; none where there is nothing.
+    pub fn of(path: &str, at: &Path) -> Option<UsedFile> {
+        let facts = fs::symlink_metadata(at).ok()?;
+        let modified = (facts.mtime(), facts.mtime_nsec());
+        Some(UsedFile { path: path.to_owned(), bytes: facts.len(), modified })
+    }
+
+    /// True on the host where another one is there now, or none.
+    pub fn is_changed(&self) -> bool {
+        UsedFile::of(&self.path, Path::new(&self.path)).as_ref() != Some(self)
+    }
+}
 
 /// What a program did, by the clock that the log has. Beside it is a file with all that it printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,5 +141,26 @@ impl Written for ProgramWritten {
 
     fn second_bytes(&self) -> Option<u64> {
         self.journal_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_another_one_once_it_was_written_or_is_gone() {
+        let path = std::env::temp_dir().join(format!("joj-used-file-{}", std::process::id()));
+        let name = path.to_str().unwrap();
+        fs::write(&path, "one").unwrap();
+        let used = UsedFile::of(name, &path).unwrap();
+        assert!(!used.is_changed());
+        fs::write(&path, "other").unwrap();
+        assert!(used.is_changed());
+        let longer = UsedFile::of(name, &path).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert!(longer.is_changed(), "its time is another one");
+        fs::remove_file(&path).unwrap();
+        assert!(used.is_changed() && UsedFile::of(name, &path).is_none());
     }
 }

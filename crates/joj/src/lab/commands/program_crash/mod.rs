@@ -3,11 +3,13 @@
 //! ```text
 //! shard        what a shard leaves for `joj lab merge`
 //! session      the program is recorded, its states are looked at, the shortest are found
+//! found        what guests found, as the result has it
 //! recordings   where recordings are, who makes them, and the states of them that a user names
 //! ```
 
 mod shard;
 mod session;
+mod found;
 mod recordings;
 
 use std::collections::BTreeMap;
@@ -34,12 +36,12 @@ use crate::lab::commands::program_crash::recordings::{
     LoadedRecordings, Recordings, named_state, not_recorded,
 };
 use crate::lab::commands::program_crash::session::CutSession;
-use crate::lab::error::SessionError;
+use crate::lab::error::{SessionError, TimeLimit};
 use crate::lab::guest_pool;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{LabVolume, volumes};
 use crate::lab::jobs::program_crash::{CutState, GuestSeconds, ProgramCrashJob};
-use crate::lab::life::{SessionEnd, TimeLimit};
+use crate::lab::life::SessionEnd;
 use crate::lab::machine;
 use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
 use crate::lab::shipped::devices;
@@ -97,6 +99,7 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     if let Some(stop) = &stop {
         session.stopped(stop);
     }
+    session.note_changed();
     result.volumes = std::mem::take(&mut session.found);
     let place = recordings.kept_if(result.has_broken() || options.recordings.is_some());
     let part = match options.shard.filter(|_| stop.is_none()) {

@@ -16,7 +16,9 @@ use crate::lab::error::UnitError;
 use crate::lab::host_share::HostShare;
 use crate::lab::image::packages::cache_directory;
 use crate::lab::job::LabVolume;
-use crate::lab::jobs::program_crash::{CutState, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramWritten};
+use crate::lab::jobs::program_crash::{
+    CutState, PROGRAM_RECORDING_ENDS, ProgramCrashJob, ProgramWritten, UsedFile,
+};
 use crate::lab::kept::made_with::MadeWith;
 use crate::lab::kept::recordings::KeptRecordings;
 use crate::lab::recorded_log::{RECORDINGS_DIRECTORY, RecordedLog, RecordedLogError, recording_file};
@@ -79,7 +81,7 @@ pub fn kept_in(directory: &Path) -> KeptRecordings<'_> {
 pub fn made_with(job: &ProgramCrashJob, number: usize) -> Result<MadeWith, DescriptionError> {
     let ProgramCrashJob { setting, command, before, seconds, .. } = job;
     let volume = &job.volumes[number];
-    let mut made = MadeWith::default()
+    let mut made = MadeWith::by("joj crash")
         .with("PROGRAM", format!("{command:?}"))
         .with("--filesystems", volume.filesystem.word())
         .with_device("--device", &volume.device, setting)?
@@ -149,12 +151,17 @@ fn load(
     Ok(recording)
 }
 
-/// How the program of recording `number` ran, which is to be the one that `job` makes.
+/// How the program of recording `number` ran, which is to be the one that `job` makes, and what it used of this machine's files.
 /// # Errors
 /// The recording is not whole, or is of another command.
-pub fn told(directory: &Path, number: usize, job: &ProgramCrashJob) -> Result<ProgramRun, RecordedLogError> {
+pub fn told(
+    directory: &Path,
+    number: usize,
+    job: &ProgramCrashJob,
+) -> Result<(ProgramRun, Vec<UsedFile>), RecordedLogError> {
     kept_in(directory).check(number, &made_with(job, number)?)?;
-    Ok(serde_json::from_slice(&fs::read(directory.join(recording_file(number, "run")))?)?)
+    let read = |end| fs::read(directory.join(recording_file(number, end)));
+    Ok((serde_json::from_slice(&read("run")?)?, serde_json::from_slice(&read("files")?)?))
 }
 
 /// Takes the recording of volume `number` out of a guest's share.

@@ -1,7 +1,7 @@
 //! A run of `joj crash`: the program is recorded, its states are looked at, and of each way to break the shortest state is found.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -18,12 +18,12 @@ use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
 use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
+use crate::lab::commands::program_crash::found::{OTHER_REPORT, looked, told_state, unlooked};
 use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, kept_in, told};
-use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, OpenPool, Work};
-use crate::lab::job::{LabVolume, Setting};
+use crate::lab::job::Setting;
 use crate::lab::jobs::program_crash::{
-    CutState, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
+    CutState, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten, UsedFile,
 };
 use crate::lab::life::SessionEnd;
 use crate::lab::recorded_log::{RecordedLog, RecordedLogError, recording_file};
@@ -39,9 +39,6 @@ const BLOCK_BYTES: u64 = 4096;
 /// What is waited for before a unit begins.
 const STARTING: &str = "an emulated machine starts";
 
-/// What is said of a guest that reports something else than it was asked for.
-const OTHER_REPORT: &str = "its report is another one's";
-
 /// A run of `joj crash`.
 pub struct CutSession<'a> {
     options: &'a ProgramCrashOptions,
@@ -54,6 +51,8 @@ pub struct CutSession<'a> {
     pub planned: Vec<Option<usize>>,
     /// Which of them are looked at.
     shard: Shard,
+    /// What the program and the check used of this machine's files, for each filesystem.
+    used: Vec<Vec<UsedFile>>,
 }
 
 impl<'a> CutSession<'a> {
@@ -65,8 +64,9 @@ impl<'a> CutSession<'a> {
     ) -> CutSession<'a> {
         let found = work.job.volumes.iter().map(unlooked).collect();
         let planned = vec![None; work.job.volumes.len()];
+        let used = vec![Vec::new(); work.job.volumes.len()];
         let shard = options.shard.unwrap_or(Shard::WHOLE);
-        CutSession { options, work, loaded, found, next_unit: 0, planned, shard }
+        CutSession { options, work, loaded, found, next_unit: 0, planned, shard, used }
     }
 
     /// What guests have of SQLite and devices.
@@ -111,6 +111,15 @@ impl<'a> CutSession<'a> {
         }
     }
 
+    /// Notes of each filesystem which files of this machine are others now than when they were used.
+    pub fn note_changed(&mut self) {
+        for (volume, used) in self.found.iter_mut().zip(&self.used) {
+            let changed: BTreeSet<&String> =
+                used.iter().filter(|file| file.is_changed()).map(|file| &file.path).collect();
+            volume.changed_files = changed.into_iter().cloned().collect();
+        }
+    }
+
     /// True where nothing is known of any filesystem.
     pub fn has_nothing(&self) -> bool {
         self.found.iter().all(|volume| volume.states.is_empty() && volume.failure.is_none())
@@ -150,9 +159,10 @@ impl<'a> CutSession<'a> {
         let (mut uncut, mut runs) = (BTreeMap::new(), BTreeMap::new());
         for number in there {
             match told(&self.work.job, number) {
-                Ok(run) => {
+                Ok((run, used)) => {
                     uncut.insert(number, None);
                     runs.insert(number, run);
+                    self.used[number] = used;
                 }
                 Err(reason) => self.found[number].failure = Some(reason),
             }
@@ -161,7 +171,7 @@ impl<'a> CutSession<'a> {
         for number in missing {
             if self.found[number].failure.is_none() {
                 match told(&self.work.job, number) {
-                    Ok(run) => drop(runs.insert(number, run)),
+                    Ok((run, _)) => drop(runs.insert(number, run)),
                     Err(reason) => self.found[number].failure = Some(reason),
                 }
             }
@@ -199,16 +209,18 @@ impl<'a> CutSession<'a> {
         let units = self.units(record.chain(uncut.keys().copied().map(ProgramUnit::Uncut)));
         let mut progress =
             Progress::new(units.len(), RECORDING_SECONDS * units.len() as f64).waiting(STARTING);
-        let (found, work) = (&mut self.found, &self.work);
+        let (found, work, all_used) = (&mut self.found, &self.work, &mut self.used);
         let batches = units.iter().map(|unit| vec![*unit]).collect();
         let ended = pool.work_off(batches, work, &mut progress, &mut |unit, report, share| {
             let volume = volumes[unit - units[0]];
             let failed = match (report, uncut.get_mut(&volume)) {
-                (Ok(ProgramReport::Ran(run)), Some(again)) => {
+                (Ok(ProgramReport::Ran(run, used)), Some(again)) => {
                     *again = Some(run);
+                    all_used[volume].extend(used);
                     Ok(())
                 }
-                (Ok(ProgramReport::Ran(_)), None) => {
+                (Ok(ProgramReport::Ran(_, used)), None) => {
+                    all_used[volume].extend(used);
                     keep(&work.job, work.recordings, volume, share).map_err(|reason| reason.to_string())
                 }
                 (Ok(ProgramReport::Ambiguous(what)), _) => Err(what),
@@ -442,43 +454,6 @@ fn why_not_cut(run: &ProgramRun) -> Option<String> {
 /// Requests from the program's start on.
 fn asked(recording: &RecordedLog<ProgramWritten>) -> usize {
     recording.logged.iter().filter(|one| one.submitted_ns >= recording.written.begin_ns).count()
-}
-
-fn unlooked(volume: &LabVolume) -> ProgramVolume {
-    ProgramVolume {
-        filesystem: volume.filesystem,
-        device: volume.device.clone(),
-        journal_device: volume.journal_device.clone(),
-        mount_options: volume.mount_options.clone(),
-        failure: None,
-        run: None,
-        entries: 0,
-        is_systematic: false,
-        same: 0,
-        states: Vec::new(),
-        broken: Vec::new(),
-    }
-}
-
-fn told_state(state: &CutState, (checked, again): (Checked, Option<Checked>)) -> ProgramState {
-    ProgramState {
-        at_ns: state.at_ns,
-        missing: state.missing.to_string(),
-        missing_writes: state.missing.writes(),
-        promised: state.promised,
-        checked,
-        again,
-    }
-}
-
-/// What was found, what the check printed, and what was found again.
-fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String, Option<Checked>) {
-    let ended = |said: String| (Checked { finding: Finding::Ended, said }, String::new(), None);
-    match report {
-        Ok(ProgramReport::Looked(checked, output, again)) => (checked, output, again),
-        Ok(_) => ended(OTHER_REPORT.to_owned()),
-        Err(reason) => ended(reason.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::lab::guest::command::kept_names::KeptNames;
 use crate::lab::guest::command::several_names::{SeveralNames, give_names};
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::job::{HOST_TAG, guest_path};
+use crate::lab::jobs::program_crash::UsedFile;
 use crate::machine::qemu::guest_kernel;
 use crate::machine::qemu::opened_files::OpenedFiles;
 
@@ -70,6 +71,22 @@ impl UsedFiles {
 }
 
 impl ListedFiles {
+    /// What they are, as the host has them: before they are kept in memory. Those whose paths are no UTF-8 are left out.
+    pub fn facts(&self) -> Vec<UsedFile> {
+        let used = self.below().into_iter().filter_map(|at| {
+            let path = at.strip_prefix(guest_path::ROOT).ok()?.to_str()?;
+            UsedFile::of(&format!("/{path}"), &at)
+        });
+        used.collect()
+    }
+
+    /// All of them, below the root.
+    fn below(&self) -> Vec<PathBuf> {
+        let followed = self.followed.iter().map(|link| below_root(&link.to_string_lossy()));
+        let opened = self.opened.iter().filter(|path| path.starts_with(guest_path::ROOT)).cloned();
+        followed.chain(opened).collect()
+    }
+
     /// These and others.
     #[must_use]
     pub fn and(mut self, other: ListedFiles) -> ListedFiles {
@@ -116,14 +133,13 @@ impl HostFiles {
     /// # Errors
     /// Something cannot be copied.
     pub fn keep(&mut self, used: &ListedFiles) -> Result<(), GuestError> {
-        let followed = used.followed.iter().map(|link| below_root(&link.to_string_lossy()));
-        let opened = used.opened.iter().filter(|path| path.starts_with(guest_path::ROOT)).cloned();
-        let used: Vec<PathBuf> = followed.chain(opened).collect();
+        let used = used.below();
         let several = SeveralNames::among(&used);
         guest_kernel::let_change(guest_path::ROOT, true)?;
         let mut listed = Vec::new();
         for path in used {
-            let problem = cannot(format!("keep {} in memory", path.display()));
+            let below = path.strip_prefix(guest_path::ROOT).unwrap_or(&path);
+            let problem = cannot(format!("keep this machine's /{} in memory", below.display()));
             let kind = self.copy(&path, &several).map_err(problem)?;
             if kind.is_some_and(|kind| kind.is_dir()) {
                 listed.push(path);

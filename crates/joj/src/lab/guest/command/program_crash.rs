@@ -29,7 +29,7 @@ use crate::lab::guest::recording::Recorder;
 use crate::lab::guest::stand::{JOURNAL_BYTES, Stand, align};
 use crate::lab::guest::volume::Volume;
 use crate::lab::jobs::program_crash::{
-    CutState, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten,
+    CutState, ProgramCrashJob, ProgramReport, ProgramUnit, ProgramWritten, UsedFile,
 };
 use crate::lab::recorded_log::{RecordedLog, recording_file};
 use crate::machine::proc::clock::{pause, shared_ns};
@@ -65,6 +65,12 @@ pub struct ProgramCrashes<'job> {
     recording: Option<(usize, RecordedLog<ProgramWritten>, Vec<u8>)>,
 }
 
+/// What was used of the host's files when the program and the check ran for the first time.
+struct FirstUsed {
+    by_program: Vec<UsedFile>,
+    by_check: Vec<UsedFile>,
+}
+
 impl<'job> ProgramCrashes<'job> {
     /// For the units of `job`; recordings are in `share`.
     /// # Errors
@@ -85,8 +91,8 @@ impl<'job> ProgramCrashes<'job> {
 
     fn done(&mut self, number: usize) -> Result<ProgramReport, GuestError> {
         match self.job.units.get(&number) {
-            Some(ProgramUnit::Record(volume)) => Ok(ProgramReport::Ran(self.record(*volume)?)),
-            Some(ProgramUnit::Uncut(volume)) => Ok(ProgramReport::Ran(self.uncut(*volume)?)),
+            Some(ProgramUnit::Record(volume)) => self.record(*volume),
+            Some(ProgramUnit::Uncut(volume)) => self.uncut(*volume),
             Some(ProgramUnit::Look(state)) => {
                 let (checked, output) = self.look(state, &state.missing)?;
                 let again = if checked.finding == Finding::Kept {
@@ -103,9 +109,9 @@ impl<'job> ProgramCrashes<'job> {
 
     /// Runs the program twice: first to have what it reads of the host's files in memory, then to be recorded. The clock of the guest jumps
     /// while it waits for the host.
-    fn record(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
+    fn record(&mut self, index: usize) -> Result<ProgramReport, GuestError> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
-        self.first_run(index)?;
+        let FirstUsed { by_program, by_check } = self.first_run(index)?;
         say_step("recording");
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let place = RunPlace::enter()?;
@@ -135,17 +141,18 @@ impl<'job> ProgramCrashes<'job> {
         put("output", &printed.output)?;
         put("trace", &trace)?;
         put("run", &serde_json::to_vec(&run)?)?;
+        put("files", &serde_json::to_vec(&by_program)?)?;
         let journal_bytes = wanted.journal_device.as_ref().map(|_| job.setting.device_bytes);
         let written = ProgramWritten { begin_ns, settled_ns, lines: printed.lines, journal_bytes };
         log.save(self.share, index, &written)?;
-        Ok(run)
+        Ok(ProgramReport::Ran(run, [by_program, by_check].concat()))
     }
 
     /// Has what the program and the check use of the host's files in memory, for all that comes behind to see the same.
-    fn first_run(&mut self, index: usize) -> Result<(), GuestError> {
+    fn first_run(&mut self, index: usize) -> Result<FirstUsed, GuestError> {
         say_step(FIRST_RUN);
         let written = WrittenTeller::new(FIRST_RUN);
-        let used = {
+        let (of_program, of_check) = {
             let _stand = Stand::watched(&self.job.volumes[index], &self.job.setting, || written.clone())?;
             written.begin();
             let (printed, of_program) = self.watched(|| {
@@ -156,9 +163,11 @@ impl<'job> ProgramCrashes<'job> {
             })?;
             say_step("the check, for the first time");
             let (_, of_check) = self.watched(|| self.check(printed.promises(), printed.lines.len()))?;
-            of_program.and(of_check)
+            (of_program, of_check)
         };
-        self.host.keep(&used)
+        let first_used = FirstUsed { by_program: of_program.facts(), by_check: of_check.facts() };
+        self.host.keep(&of_program.and(of_check))?;
+        Ok(first_used)
     }
 
     /// Does `run` in a place of its own, and says what it used of the host's files.
@@ -175,8 +184,8 @@ impl<'job> ProgramCrashes<'job> {
     }
 
     /// Runs the program and the check where nothing is cut.
-    fn uncut(&mut self, index: usize) -> Result<ProgramRun, GuestError> {
-        self.first_run(index)?;
+    fn uncut(&mut self, index: usize) -> Result<ProgramReport, GuestError> {
+        let FirstUsed { by_program, by_check } = self.first_run(index)?;
         say_step("running where nothing is cut");
         let (wanted, setting) = (&self.job.volumes[index], &self.job.setting);
         let written = WrittenTeller::new("running where nothing is cut");
@@ -189,7 +198,8 @@ impl<'job> ProgramCrashes<'job> {
         let printed = self.start()?;
         rooted::end_all();
         place.leave()?;
-        self.ran(&printed, begin_ns, made)
+        let run = self.ran(&printed, begin_ns, made)?;
+        Ok(ProgramReport::Ran(run, [by_program, by_check].concat()))
     }
 
     /// What came of a program whose filesystem is mounted still, and what the check says there.
