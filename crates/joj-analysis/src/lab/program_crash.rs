@@ -202,7 +202,7 @@ pub struct ProgramVolume {
     pub failure: Option<String>,
     /// The program's run.
     pub run: Option<ProgramRun>,
-    /// Files, directories and links of this machine that the program or the check used, and that were others at the end.
+    /// Paths of this machine that the program or the check read or looked for, and where something else was at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_files: Vec<String>,
     /// Requests of the log from the program's start on.

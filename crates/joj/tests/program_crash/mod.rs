@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use joj_analysis::lab::program_crash::Finding;
 
@@ -77,7 +78,7 @@ fn a_directory_of_this_machine_is_the_same_in_each_look_in_the_lab() {
     assert_eq!(volume.run.as_ref().map(|run| run.lines), Some(1), "the program saw something else");
 }
 
-/// The program reads a file, and its recording is taken again: with the same file, and with another one.
+/// The program reads a file, and its recording is taken again: with the same file, and with another one as long and as old.
 #[test]
 fn a_file_of_the_program_that_changed_since_it_was_recorded_is_named_in_the_lab() {
     let scratch = Scratch::new("crash-changed");
@@ -89,9 +90,11 @@ fn a_file_of_the_program_that_changed_since_it_was_recorded_is_named_in_the_lab(
     let options = ["--check", "true", "--states", "2", "--recordings", recordings.to_str().expect("text")];
     let script = format!("cat {name} > file; sync file; echo one");
     let mut changed = Vec::new();
-    for text in ["first", "first", "another one"] {
+    for text in ["first", "first", "other"] {
         if fs::read_to_string(&read).ok().as_deref() != Some(text) {
             fs::write(&read, text).expect("a file");
+            let file = fs::File::options().write(true).open(&read).expect("a file");
+            file.set_modified(UNIX_EPOCH).expect("a time");
         }
         changed
             .extend(run(&scratch, &options, &script).map(|(result, _)| only(&result).changed_files.clone()));

@@ -97,26 +97,40 @@ pub enum ProgramReport {
 /// ran ([`ProgramRun`]); `files`: what it used of the host's files ([`UsedFile`]).
 pub const PROGRAM_RECORDING_ENDS: [&str; 7] = ["log", "requests", "output", "trace", "run", "files", "json"];
 
-/// A file, directory or link of the host's that was used, as it was then.
+/// What was read or looked for on the host, as it was then.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UsedFile {
     /// Its whole path on the host.
     pub path: String,
-    bytes: u64,
-    modified: (i64, i64),
+    /// It was opened, listed or followed, and not only looked for.
+    is_read: bool,
+    /// None where nothing was there.
+    facts: Option<UsedFacts>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct UsedFacts {
+    mode: u32,
+    owner: (u32, u32),
+    /// Bytes, and the time of the last change of the inode: no change of bytes, mode, owner, names or attributes leaves it. None for a
+    /// directory that was only looked for: it lies on the way to many files, and changes with any of them.
+    changed: Option<(u64, i64, i64)>,
 }
 
 impl UsedFile {
-    /// What is at `at` now, and is the host's `path`; none where there is nothing.
-    pub fn of(path: &str, at: &Path) -> Option<UsedFile> {
-        let facts = fs::symlink_metadata(at).ok()?;
-        let modified = (facts.mtime(), facts.mtime_nsec());
-        Some(UsedFile { path: path.to_owned(), bytes: facts.len(), modified })
+    /// What is at `at` now, and is the host's `path`.
+    pub fn of(path: &str, at: &Path, is_read: bool) -> UsedFile {
+        let facts = fs::symlink_metadata(at).ok().map(|facts| UsedFacts {
+            mode: facts.mode(),
+            owner: (facts.uid(), facts.gid()),
+            changed: (is_read || !facts.is_dir()).then(|| (facts.len(), facts.ctime(), facts.ctime_nsec())),
+        });
+        UsedFile { path: path.to_owned(), is_read, facts }
     }
 
-    /// True on the host where another one is there now, or none.
+    /// True on the host where something else is there now.
     pub fn is_changed(&self) -> bool {
-        UsedFile::of(&self.path, Path::new(&self.path)).as_ref() != Some(self)
+        UsedFile::of(&self.path, Path::new(&self.path), self.is_read) != *self
     }
 }
 
@@ -146,21 +160,51 @@ impl Written for ProgramWritten {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
+    /// The time of a file's inode is one of the kernel's ticks.
+    fn tick() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+
     #[test]
-    fn a_file_is_another_one_once_it_was_written_or_is_gone() {
-        let path = std::env::temp_dir().join(format!("joj-used-file-{}", std::process::id()));
-        let name = path.to_str().unwrap();
-        fs::write(&path, "one").unwrap();
-        let used = UsedFile::of(name, &path).unwrap();
-        assert!(!used.is_changed());
-        fs::write(&path, "other").unwrap();
-        assert!(used.is_changed());
-        let longer = UsedFile::of(name, &path).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-        assert!(longer.is_changed(), "its time is another one");
-        fs::remove_file(&path).unwrap();
-        assert!(used.is_changed() && UsedFile::of(name, &path).is_none());
+    fn a_file_is_another_one_after_each_change_even_with_its_bytes_and_time_as_before() {
+        let directory = std::env::temp_dir().join(format!("joj-used-file-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("file");
+        let used = |path: &Path, is_read| UsedFile::of(path.to_str().unwrap(), path, is_read);
+        let write = |path: &Path, text: &str| {
+            fs::write(path, text).unwrap();
+            File::options().write(true).open(path).unwrap().set_modified(UNIX_EPOCH).unwrap();
+        };
+        write(&path, "one");
+        let changes: [&dyn Fn(); 5] = [
+            &|| write(&path, "two"),
+            &|| {
+                write(&directory.join("new"), "new");
+                fs::rename(directory.join("new"), &path).unwrap();
+            },
+            &|| fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap(),
+            &|| fs::hard_link(&path, directory.join("second")).unwrap(),
+            &|| fs::remove_file(&path).unwrap(),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let before = [true, false].map(|is_read| used(&path, is_read));
+            assert!(!before.iter().any(UsedFile::is_changed));
+            tick();
+            change();
+            assert!(before.iter().all(UsedFile::is_changed), "change {number}");
+        }
+        let missing = used(&path, false);
+        let (listed, passed) = (used(&directory, true), used(&directory, false));
+        tick();
+        write(&path, "here");
+        assert!(missing.is_changed() && listed.is_changed() && !passed.is_changed());
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(passed.is_changed());
     }
 }

@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 
-use crate::lab::guest::command::followed_links::FollowedLinks;
+use crate::lab::guest::command::host_names::{HostNames, NotedNames};
 use crate::lab::guest::command::kept_names::KeptNames;
 use crate::lab::guest::command::several_names::{SeveralNames, give_names};
 use crate::lab::guest::error::{GuestError, cannot};
@@ -50,14 +50,14 @@ pub struct HostFiles {
 #[derive(Debug)]
 pub struct UsedFiles {
     opened: OpenedFiles,
-    followed: FollowedLinks,
+    names: HostNames,
 }
 
 /// The paths of what was used.
 #[derive(Debug)]
 pub struct ListedFiles {
     opened: Vec<PathBuf>,
-    followed: Vec<PathBuf>,
+    names: NotedNames,
 }
 
 impl UsedFiles {
@@ -66,23 +66,31 @@ impl UsedFiles {
     /// The kernel does not tell.
     pub fn list(self) -> Result<ListedFiles, GuestError> {
         let opened = self.opened.paths().map_err(cannot("read which files were opened"))?;
-        Ok(ListedFiles { opened, followed: self.followed.paths() })
+        Ok(ListedFiles { opened, names: self.names.noted() })
     }
 }
 
 impl ListedFiles {
-    /// What they are, as the host has them: before they are kept in memory. Those whose paths are no UTF-8 are left out.
+    /// What they are on the host, and what was looked for there. Paths that are no UTF-8 are left out.
     pub fn facts(&self) -> Vec<UsedFile> {
-        let used = self.below().into_iter().filter_map(|at| {
-            let path = at.strip_prefix(guest_path::ROOT).ok()?.to_str()?;
-            UsedFile::of(&format!("/{path}"), &at)
-        });
-        used.collect()
+        let below = self.below();
+        let used: BTreeSet<&Path> =
+            below.iter().filter_map(|at| at.strip_prefix(guest_path::ROOT).ok()).collect();
+        let looked_for = self.names.looked_for.iter().map(PathBuf::as_path);
+        let only_looked_for = looked_for.filter(|path| is_host_s(path) && !used.contains(path)).collect();
+        let facts = |paths: BTreeSet<&Path>, is_read| -> Vec<UsedFile> {
+            let paths = paths.into_iter().filter_map(Path::to_str);
+            let of =
+                |path| UsedFile::of(&format!("/{path}"), &Path::new(guest_path::HOST).join(path), is_read);
+            paths.map(of).collect()
+        };
+        let facts_of_those = facts(only_looked_for, false);
+        [facts(used, true), facts_of_those].concat()
     }
 
     /// All of them, below the root.
     fn below(&self) -> Vec<PathBuf> {
-        let followed = self.followed.iter().map(|link| below_root(&link.to_string_lossy()));
+        let followed = self.names.followed.iter().map(|link| below_root(&link.to_string_lossy()));
         let opened = self.opened.iter().filter(|path| path.starts_with(guest_path::ROOT)).cloned();
         followed.chain(opened).collect()
     }
@@ -91,7 +99,8 @@ impl ListedFiles {
     #[must_use]
     pub fn and(mut self, other: ListedFiles) -> ListedFiles {
         self.opened.extend(other.opened);
-        self.followed.extend(other.followed);
+        self.names.followed.extend(other.names.followed);
+        self.names.looked_for.extend(other.names.looked_for);
         self
     }
 }
@@ -126,7 +135,7 @@ impl HostFiles {
     pub fn watch(&self) -> Result<UsedFiles, GuestError> {
         let problem = &cannot("watch the host's files");
         let opened = OpenedFiles::watch(Path::new(guest_path::ROOT)).map_err(problem)?;
-        Ok(UsedFiles { opened, followed: FollowedLinks::watch().map_err(problem)? })
+        Ok(UsedFiles { opened, names: HostNames::watch().map_err(problem)? })
     }
 
     /// Has what was used in memory from now on; special files, what a copy would change and what is too large or too much stay the host's.
@@ -213,6 +222,11 @@ fn has_user_attributes(path: &Path) -> bool {
     let mut names = vec![0; ATTRIBUTE_NAMES_BYTES_MAX];
     let bytes = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
     names[..bytes].split(|byte| *byte == 0).any(|name| name.starts_with(b"user."))
+}
+
+/// True of a path that a run sees as the host has it, below the root.
+fn is_host_s(path: &Path) -> bool {
+    PLACES.iter().chain(&guest_path::OWN).all(|place| !path.starts_with(place))
 }
 
 /// Gives a directory the owner, the mode and the times of another one.

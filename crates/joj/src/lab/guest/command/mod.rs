@@ -10,7 +10,7 @@
 //! host_files       the host's files as it sees them, in a root of its own
 //! kept_names       names in directories of the host's, held in memory
 //! several_names    which files of the host's a command sees by two names
-//! followed_links   which symbolic links of the host were followed
+//! host_names       which links of the host were followed, and which names were looked for
 //! ```
 
 pub mod exec;
@@ -22,4 +22,4 @@ mod rooted;
 mod host_files;
 mod kept_names;
 mod several_names;
-mod followed_links;
+mod host_names;
