@@ -170,6 +170,8 @@ pub enum GuestLine {
     Begun(usize),
     /// What it begins to do with the cell that it has begun with. It has as long for it as for a whole cell.
     Step(String),
+    /// What it begins with that is none of the user's commands. It has at least as long for it as for its start.
+    Preparing(String),
     /// How far it is with that.
     Doing(String),
     /// The report of this cell is there.

@@ -131,6 +131,10 @@ impl Guest<'_> {
                     limit = Limit::from_now(self.limit.seconds);
                     life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
                 }
+                Some(Ok(GuestLine::Preparing(what))) => {
+                    limit = Limit::from_now(self.limit.seconds.max(START_SECONDS));
+                    life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
+                }
                 Some(Ok(GuestLine::Doing(what))) => {
                     life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
                 }

@@ -20,6 +20,11 @@ pub fn say_step(what: &str) {
     say(&GuestLine::Step(what.to_owned()));
 }
 
+/// Says what is done next that is joj's own work, which the time for a step is not meant for.
+pub fn say_preparing(what: &str) {
+    say(&GuestLine::Preparing(what.to_owned()));
+}
+
 /// Says how far the step at hand is.
 fn say_doing(what: &str) {
     say(&GuestLine::Doing(what.to_owned()));

@@ -156,10 +156,17 @@ fn tell(text: &mut String, result: &ProgramCrashResult, number: usize, broken: &
         (None, _) => "before the first line".to_owned(),
     };
     // Looking for the shortest would end a machine each time.
-    let which = if state.checked.finding == Finding::Ended { "one of them" } else { "the shortest" };
+    let which = if state.checked.finding == Finding::Ended && !broken.left_out.is_empty() {
+        "one of them"
+    } else {
+        "the shortest"
+    };
     let _ = writeln!(text, "  {which}: cut {} after the start, {last}", duration(broken.since_start_ns));
     if broken.left_out.is_empty() {
         let _ = writeln!(text, "  no write is missing: it had not reached the device yet");
+    }
+    if state.checked.finding == Finding::Ended && !broken.left_out.is_empty() {
+        let _ = writeln!(text, "  writes that are missing there, too, whether they matter or not:");
     }
     for one in broken.left_out.iter().take(WRITES_SHOWN) {
         let _ = writeln!(text, "  missing: {}", one.what);

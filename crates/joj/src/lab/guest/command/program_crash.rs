@@ -22,7 +22,7 @@ use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed};
 use crate::lab::guest::command::rooted::{self, RunPlace, data_directory};
 use crate::lab::guest::command::tracer::RequestTracer;
-use crate::lab::guest::console::{WrittenTeller, say_step};
+use crate::lab::guest::console::{WrittenTeller, say_preparing, say_step};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::Recorder;
@@ -40,8 +40,10 @@ const STDOUT: &str = "/tmp/stdout";
 const STDERR: &str = "/tmp/stderr";
 /// How many lines had been promised, for the check.
 const LINES_VARIABLE: &str = "JOJ_LINES";
-/// At most so much of what a program or a check printed is kept, from its end, in bytes.
+/// At most so much of what a program printed to standard error is kept, from its end, in bytes.
 const SAID_BYTES_MAX: usize = 4_000;
+/// The same of what a check printed.
+const CHECK_BYTES_MAX: usize = 1 << 20;
 /// At most so much of a line that tells what was found, in characters.
 const LINE_MAX: usize = 300;
 /// States that are looked at to find out which missing writes it takes.
@@ -112,7 +114,7 @@ impl<'job> ProgramCrashes<'job> {
     fn record(&mut self, index: usize) -> Result<ProgramReport, GuestError> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
         let FirstUsed { by_program, by_check } = self.first_run(index)?;
-        say_step("recording");
+        say_preparing("making the recorder ready");
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let place = RunPlace::enter()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
@@ -121,9 +123,11 @@ impl<'job> ProgramCrashes<'job> {
         recorder.sync()?;
         align();
         let tracer = RequestTracer::begin();
+        say_step("recording");
         let begin_ns = shared_ns();
         let printed = self.start()?;
         rooted::end_all();
+        say_preparing("keeping the recording");
         pause(Duration::from_secs(job.seconds.settle));
         let settled_ns = shared_ns();
         let log = recorder.take()?;
@@ -134,7 +138,7 @@ impl<'job> ProgramCrashes<'job> {
         place.leave()?;
         say_step("the check, where nothing is cut");
         let run = self.ran(&printed, begin_ns, made)?;
-        say_step("keeping the recording");
+        say_preparing("keeping the recording");
         let put = |end: &str, bytes: &[u8]| {
             fs::write(self.share.join(recording_file(index, end)), bytes).map_err(cannot("record"))
         };
@@ -150,13 +154,14 @@ impl<'job> ProgramCrashes<'job> {
 
     /// Has what the program and the check use of the host's files in memory, for all that comes behind to see the same.
     fn first_run(&mut self, index: usize) -> Result<FirstUsed, GuestError> {
-        say_step(FIRST_RUN);
+        say_preparing("making the device");
         let written = WrittenTeller::new(FIRST_RUN);
         let (of_program, of_check) = {
             let _stand = Stand::watched(&self.job.volumes[index], &self.job.setting, || written.clone())?;
             written.begin();
             let (printed, of_program) = self.watched(|| {
                 self.before()?;
+                say_step(FIRST_RUN);
                 let printed = self.start()?;
                 rooted::end_all();
                 Ok(printed)
@@ -186,7 +191,7 @@ impl<'job> ProgramCrashes<'job> {
     /// Runs the program and the check where nothing is cut.
     fn uncut(&mut self, index: usize) -> Result<ProgramReport, GuestError> {
         let FirstUsed { by_program, by_check } = self.first_run(index)?;
-        say_step("running where nothing is cut");
+        say_preparing("making the device");
         let (wanted, setting) = (&self.job.volumes[index], &self.job.setting);
         let written = WrittenTeller::new("running where nothing is cut");
         let _stand = Stand::watched(wanted, setting, || written.clone())?;
@@ -194,6 +199,7 @@ impl<'job> ProgramCrashes<'job> {
         let place = RunPlace::enter()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
         self.before()?;
+        say_step("running where nothing is cut");
         let begin_ns = shared_ns();
         let printed = self.start()?;
         rooted::end_all();
@@ -205,7 +211,7 @@ impl<'job> ProgramCrashes<'job> {
     /// What came of a program whose filesystem is mounted still, and what the check says there.
     fn ran(&self, printed: &Printed, begin_ns: u64, made: MadeNames) -> Result<ProgramRun, GuestError> {
         let lines = printed.lines.len();
-        let stderr = tail(&fs::read(STDERR).unwrap_or_default());
+        let stderr = tail(&fs::read(STDERR).unwrap_or_default(), SAID_BYTES_MAX);
         let place = RunPlace::enter()?;
         self.check_words(&made.end().map_err(cannot("watch /data"))?)?;
         let (uncut, _) = self.check(printed.promises(), lines)?;
@@ -224,6 +230,7 @@ impl<'job> ProgramCrashes<'job> {
     /// Makes what the program begins with.
     fn before(&self) -> Result<(), GuestError> {
         let Some(before) = &self.job.before else { return Ok(()) };
+        say_step("--before");
         let (status, printed) = self.run(&mut rooted::command(&shell(before), &self.job.environment))?;
         if status.success() {
             return Ok(());
@@ -343,7 +350,7 @@ impl<'job> ProgramCrashes<'job> {
         command.stdout(make(STDOUT)?).stderr(make(STDERR)?);
         let status = command.status().map_err(cannot("start /bin/sh"))?;
         rooted::end_all();
-        Ok((status, [STDOUT, STDERR].map(|file| tail(&fs::read(file).unwrap_or_default()))))
+        Ok((status, [STDOUT, STDERR].map(|file| tail(&fs::read(file).unwrap_or_default(), CHECK_BYTES_MAX))))
     }
 
     /// Puts back what can be put back: halves of the missing blocks first, then smaller parts, then each alone.
@@ -423,8 +430,11 @@ fn found(finding: Finding, said: &str) -> Checked {
     Checked { finding, said: said.chars().map(shown).take(LINE_MAX).collect() }
 }
 
-fn tail(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_BYTES_MAX)..]).into_owned()
+/// The end of what was printed, and what of it that is.
+fn tail(bytes: &[u8], bytes_max: usize) -> String {
+    let left_out = bytes.len().saturating_sub(bytes_max);
+    let end = String::from_utf8_lossy(&bytes[left_out..]);
+    if left_out == 0 { end.into_owned() } else { format!("({left_out} bytes before are left out)\n{end}") }
 }
 
 /// The last line of standard output, and behind it that of standard error: which of them tells what is wrong, and which was printed
@@ -440,6 +450,12 @@ fn last_lines(printed: &[String; 2]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_out_of_a_long_output_is_told() {
+        assert_eq!(tail(b"abc", 3), "abc");
+        assert_eq!(tail(b"abcd", 3), "(1 bytes before are left out)\nbcd");
+    }
 
     #[test]
     fn what_is_wrong_may_be_told_on_either_output() {
