@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from joj.errors import JojError, NewerFile
-from joj.integrity import TABLES, Header, why_not_whole
+from joj.headers import Header
+from joj.integrity import TABLES, why_not_whole
 
 #: Why a file that has no name yet does not count.
 UNFINISHED = "it is being written, or whoever wrote it was interrupted"

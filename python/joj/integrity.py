@@ -7,9 +7,10 @@ import json
 import os
 import stat
 import zlib
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from joj.errors import JojError, NewerFile
+from joj.headers import ALWAYS, Header, wrong_checksums, wrong_columns, wrong_header
 from joj.version import TABLES_VERSION
 
 HEADER_KEY = b"joj_table"
@@ -32,9 +33,8 @@ KINDS = {
 }
 #: What is read at once.
 PIECE_BYTES = 4 << 20
-
-#: What a file's header says (docs/trace_tables.md, "Metadata").
-Header = dict[str, Any]
+#: No checksum covered that version's end.
+OLDER = "it is of version 1 of the tables, which this package does not read: export its trace again"
 
 
 class Damaged(Exception):
@@ -69,8 +69,9 @@ def header_of(path: str, is_full: bool) -> Header:
         begin, end = file_end(file)
         _check_seal(end)
         header, groups = _metadata(path, file)
-        if groups and groups[-1][0] != begin:
-            raise Damaged(f"its row groups end at byte {groups[-1][0]}, and its end begins at {begin}")
+        behind = groups[-1][0] if groups else len(MAGIC)
+        if behind != begin:
+            raise Damaged(f"its row groups end at byte {behind}, and its end begins at {begin}")
         if is_full:
             check_groups(file, groups)
         return header
@@ -100,8 +101,7 @@ def _check_seal(end: bytes) -> None:
             what = "a saved trace; `joj trace --read` exports it" if b"joj_trace" in end else "no table of joj's"
             raise Foreign(f"it is {what}")
         if b'"version":1,' in end:
-            # No checksum covered that version's end.
-            raise Foreign("it is of version 1 of the tables, which this package does not read: export its trace again")
+            raise Foreign(OLDER)
         raise Damaged("its end is not what was written")
     told = end[at : at + DIGITS]
     if told != b"%08x" % zlib.crc32(end[:at] + b"0" * DIGITS + end[at + DIGITS :]):
@@ -110,21 +110,38 @@ def _check_seal(end: bytes) -> None:
 
 def _metadata(path: str, file: BinaryIO) -> tuple[Header, list[tuple[int, int]]]:
     """The header, and each row group: the byte behind it, and the checksum of all bytes since the one before."""
+    from pyarrow import ArrowException
     from pyarrow.parquet import read_metadata
 
-    metadata = read_metadata(file)
+    try:
+        metadata = read_metadata(file)
+    except ArrowException as error:
+        raise Damaged(str(error)) from error
     entries = metadata.metadata or {}
+    for key in (HEADER_KEY, CHECKSUMS_KEY):
+        if key not in entries:
+            raise Damaged(f"it has no {key.decode()}")
     header: Header = json.loads(entries[HEADER_KEY])
-    if header["version"] > TABLES_VERSION:
-        raise newer(path, "the tables", header["version"], TABLES_VERSION, header["writer"])
+    _check(wrong_header(header, ALWAYS))
+    version, writer = header["version"], header.get("writer")
+    if version > TABLES_VERSION:
+        raise newer(path, "the tables", version, TABLES_VERSION, writer if isinstance(writer, str) else None)
+    if version < TABLES_VERSION:
+        raise Foreign(OLDER)
     checksums = json.loads(entries[CHECKSUMS_KEY])
+    _check(wrong_checksums(checksums))
     if zlib.crc32(entries[HEADER_KEY]) != checksums["header"]:
         raise Damaged("its header is not what was written")
+    _check(wrong_header(header))
+    _check(wrong_columns(metadata.schema, header["table"]))
     if metadata.num_rows != header["rows"]:
         raise Damaged(f"it has {metadata.num_rows} rows, and {header['rows']} were written")
-    if header["table"] not in TABLES:
-        raise Damaged(f"it is a table called {header['table']}")
     return header, checksums["groups"]
+
+
+def _check(wrong: str | None) -> None:
+    if wrong:
+        raise Damaged(wrong)
 
 
 def check_groups(file: BinaryIO, groups: list[tuple[int, int]]) -> None:
@@ -153,5 +170,7 @@ def why_not_whole(path: str, is_full: bool) -> Header | str:
         raise
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    except (Damaged, ValueError, KeyError, TypeError) as error:
+    except RecursionError:
+        return "damaged: its JSON is nested too deep"
+    except (Damaged, ValueError) as error:
         return f"damaged: {error}"

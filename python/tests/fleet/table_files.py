@@ -13,6 +13,11 @@ SEAL = b"joj_footer\x18\x08"
 def write(path: pathlib.Path, rows: pyarrow.Table, header: dict) -> None:
     """A whole file: one row group, and a header with as many rows."""
     told = json.dumps({**header, "rows": rows.num_rows}, separators=(",", ":"))
+    write_text(path, rows, told)
+
+
+def write_text(path: pathlib.Path, rows: pyarrow.Table, told: str, checksums: str | None = None) -> None:
+    """The same with a text for a header, and one for checksums instead of the right ones."""
     rows = rows.replace_schema_metadata(None)
     with open(path, "w+b") as sink:
         with pyarrow.parquet.ParquetWriter(sink, rows.schema, write_statistics=False) as writer:
@@ -21,8 +26,8 @@ def write(path: pathlib.Path, rows: pyarrow.Table, header: dict) -> None:
             end = sink.tell()
             sink.seek(0)
             groups = [[end, zlib.crc32(sink.read(end))]] if rows.num_rows else []
-            checksums = json.dumps({"header": zlib.crc32(told.encode()), "groups": groups})
-            writer.add_key_value_metadata({"joj_table": told, "joj_checksums": checksums, "joj_footer": "00000000"})
+            right = json.dumps({"header": zlib.crc32(told.encode()), "groups": groups})
+            writer.add_key_value_metadata({"joj_table": told, "joj_checksums": checksums or right, "joj_footer": "00000000"})
         sink.flush()
         seal(path)
 

@@ -23,6 +23,24 @@ def inventory(*arguments):
     return take_inventory(*arguments)
 
 
+NO_NUMBER = (None, "5", -1, 1.5, True, [], {}, 2**64, float("nan"))
+NO_TEXT = (None, 5, [], {}, True, "\ud800")
+#: Of each word of a header, what joj does not write.
+IMPOSSIBLE: dict[str, tuple[object, ...]] = {
+    "version": (*NO_NUMBER[:-2], 0, 1),
+    "writer": NO_TEXT,
+    "table": (*NO_TEXT, "", "waits"),
+    "rows": (*NO_NUMBER, 0),
+    "span_ns": NO_NUMBER,
+    "lost": NO_NUMBER[1:],
+    "trace_id": (*NO_TEXT, "", "0" * 15, "0" * 17, "G" * 16, "2024-13-45"),
+    "export_id": (*NO_TEXT, "", "0" * 15),
+    "kernel": NO_TEXT,
+    "labels": (None, 5, "a", [], [["device", "a"]], {"device": 5}, {"device": None}, {"device": ["a"]}, {"": "a"}, {"a b": "c"},
+               {"device": "\udfff"}),
+    "filesystems": (None, 5, "ext4", {}, [None], [5]),
+}
+
 #: The engine keeps the rows of files with fewer: as it is, and of none.
 SMALL_FILE_ROWS = (5_000, 0)
 
@@ -152,6 +170,75 @@ class Damage(FleetTest):
                 self.assertEqual(whole, str(place / table / half.name))
                 told = [(problem.path, problem.reason) for problem in found.problems]
                 self.assertEqual(told, [(str(half), f"the same trace as {whole}, of another export")])
+
+    def test_a_header_that_joj_does_not_write_is_damage(self) -> None:
+        place = self.copy(2)
+        for table in ("commits", "runs"):
+            path = place / table / names()[0]
+            whole, (rows, header) = path.read_bytes(), table_files.read(path)
+            for key in header:
+                changed = [{**header, key: value} for value in IMPOSSIBLE[key]]
+                for one in (*changed, {other: header[other] for other in header if other != key}):
+                    table_files.write_text(path, rows, json.dumps(one))
+                    self.assert_damaged(place, path, f"{key}: {one.get(key, 'is not there')!r}")
+            for text in ("", "[", "null", "[]", "7", '"a"', "[" * 100_000, '{"version":1e999}', '{"version":' + "9" * 5000 + "}"):
+                table_files.write_text(path, rows, text)
+                self.assert_damaged(place, path, text[:40])
+            path.write_bytes(whole)
+        self.assertEqual(len(inventory(place).traces), 2)
+
+    def test_checksums_that_joj_does_not_write_are_damage(self) -> None:
+        place = self.copy(2)
+        path = place / "runs" / names()[0]
+        rows, header = table_files.read(path)
+        table_files.write(path, rows, header)
+        told = json.dumps({**header, "rows": rows.num_rows}, separators=(",", ":"))
+        own = json.loads(pyarrow.parquet.read_metadata(path).metadata[b"joj_checksums"])
+        group = own["groups"][0]
+        groups = [None, {}, "a", [None], [[]], [["a", 1]], [[group[0], None]], [[-1, 0], group], [], [group * 2]]
+        changed = [None, [], 7, {}, *({**own, "header": value} for value in (None, "a", -1, [])), *({**own, "groups": one} for one in groups)]
+        for check in ("full", "footer"):
+            for one in changed:
+                table_files.write_text(path, rows, told, json.dumps(one))
+                self.assert_damaged(place, path, repr(one), check)
+        table_files.write_text(path, rows, told, json.dumps(own))
+        self.assertEqual(len(inventory(place).traces), 2)
+
+    def test_columns_that_joj_does_not_write_are_damage(self) -> None:
+        place = self.copy(2)
+        path = place / "commits" / names()[0]
+        rows, header = table_files.read(path)
+        place_of = rows.schema.get_field_index("written_bytes")
+        none = pyarrow.field("written_bytes", pyarrow.int64())
+        text = pyarrow.field("written_bytes", pyarrow.string(), nullable=False)
+        for changed in (
+            rows.drop_columns(["kind"]),
+            rows.set_column(place_of, text, rows["written_bytes"].cast("string")),
+            rows.set_column(place_of, none, rows["written_bytes"]),
+            rows.set_column(place_of, text.with_type(pyarrow.timestamp("us")), rows["written_bytes"].cast(pyarrow.timestamp("us"))),
+        ):
+            table_files.write(path, changed, header)
+            self.assert_damaged(place, path, str(changed.schema.field(place_of)))
+        # A later joj may write more of them.
+        table_files.write(path, rows.append_column("later", rows["kind"]), header)
+        self.assertEqual(len(inventory(place).traces), 2)
+
+    def test_the_columns_are_those_that_joj_writes(self) -> None:
+        from joj.headers import COLUMNS
+
+        for table in ("commits", "runs"):
+            schema = table_files.read(self.copy(1) / table / names()[0])[0].schema
+            is_text = [field.name for field in schema if field.type == pyarrow.string()]
+            numbers = [field.name for field in schema if field.type == pyarrow.int64() and not field.nullable]
+            optional = [field.name for field in schema if field.type == pyarrow.int64() and field.nullable]
+            self.assertEqual([sorted(known.split()) for known in COLUMNS[table]], [sorted(is_text), sorted(numbers), sorted(optional)])
+
+    def assert_damaged(self, place: pathlib.Path, path: pathlib.Path, what: str, check: str = "full") -> None:
+        """One of two traces is left out, because of this file."""
+        found = inventory(place, check)
+        self.assertEqual((len(found.traces), found.left_out), (1, 1), what)
+        reason = next(problem.reason for problem in found.problems if problem.path == str(path))
+        self.assertRegex(reason, "^damaged: |is of version 1 of the tables", what)
 
     def test_folders_are_the_users_and_a_second_copy_of_a_trace_does_not_count(self) -> None:
         from joj import questions

@@ -1,0 +1,115 @@
+"""What joj writes into a table of a trace: its columns, and what its header says of it (docs/trace_tables.md).
+
+Checksums tell that a file is as somebody wrote it. Whether that was joj is asked here, once for all that read headers and rows.
+"""
+
+import re
+import reprlib
+from collections.abc import Callable
+from typing import Any
+
+from joj.temporary import is_utf8
+
+#: What a file's header says (docs/trace_tables.md, "Metadata").
+Header = dict[str, Any]
+
+NUMBER_MAX = 2**64 - 1
+IDENTITY = re.compile(r"[0-9a-f]{16}")
+LABEL_KEY = re.compile(r"[A-Za-z0-9_]+")
+
+_FACTS = "trace_id device device_id kernel sqlite_build labels application"
+#: Of each table: the columns of texts, of numbers, and of numbers that a row may lack. A later joj may write more of them.
+COLUMNS = {
+    "commits": (
+        f"{_FACTS} filesystem kind file_path journal_mode sync_mode",
+        """sqlite_work process_id begun_ns until_close written_bytes data_bytes journal_bytes other_bytes journal_of_journal_bytes
+        writes flushes syncs fsyncs fdatasyncs sync_ns flush_ns""",
+        "begun_unix_ns duration_ns",
+    ),
+    "runs": (
+        f"{_FACTS} filesystem disk operation class part evidence file_path file_type queued_by issued_by",
+        """queued_ns first_sector byte_length waits wanted_preflush wanted_fua issued_fua error_code file_inode file_generation
+        file_deleted journal_of_journal process_id""",
+        "issued_ns completed_ns file_offset changed_bytes sync_call sqlite_work",
+    ),
+}
+#: How Parquet has each kind: its type, what that stands for, and whether a row may lack it.
+_TEXT, _NUMBER, _OPTIONAL = ("BYTE_ARRAY", "String", 0), ("INT64", "None", 0), ("INT64", "None", 1)
+_KINDS = {
+    table: {name: kind for names, kind in zip(columns, (_TEXT, _NUMBER, _OPTIONAL), strict=True) for name in names.split()}
+    for table, columns in COLUMNS.items()
+}
+
+
+def _is_number(value: object) -> bool:
+    # True is an int to Python.
+    return type(value) is int and 0 <= value <= NUMBER_MAX
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and is_utf8(value)
+
+
+def _is_identity(value: object) -> bool:
+    return isinstance(value, str) and IDENTITY.fullmatch(value) is not None
+
+
+def _is_labels(value: object) -> bool:
+    return isinstance(value, dict) and all(LABEL_KEY.fullmatch(key) and _is_text(text) for key, text in value.items())
+
+
+#: What a header says: whether a value is possible, and what it has to be.
+SAYS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "version": (lambda value: _is_number(value) and value != 0, "a number, 1 or more"),
+    "writer": (_is_text, "a text"),
+    "table": (lambda value: isinstance(value, str) and value in COLUMNS, " or ".join(COLUMNS)),
+    "rows": (_is_number, "a number, 0 or more"),
+    "span_ns": (_is_number, "a number, 0 or more"),
+    "lost": (lambda value: value is None or _is_number(value), "a number, 0 or more, or null"),
+    "trace_id": (_is_identity, "16 hexadecimal digits"),
+    "export_id": (_is_identity, "16 hexadecimal digits"),
+    "kernel": (_is_text, "a text"),
+    "labels": (_is_labels, "an object of texts, with letters, digits and _ in their keys"),
+    "filesystems": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "a list of texts"),
+}
+#: What it says in each version.
+ALWAYS = ("version",)
+
+
+def wrong_header(header: object, keys: tuple[str, ...] = tuple(SAYS)) -> str | None:
+    """What a header says that joj does not write, or lacks: of these keys."""
+    if not isinstance(header, dict):
+        return f"its header is {reprlib.repr(header)}, and no object"
+    for key in keys:
+        is_possible, what = SAYS[key]
+        if key not in header:
+            return f"its header has no `{key}`"
+        if not is_possible(header[key]):
+            return f"its header says {reprlib.repr(header[key])} for `{key}`, and that is {what}"
+    return None
+
+
+def wrong_checksums(checksums: object) -> str | None:
+    """What the checksums of a file are not."""
+    if not (isinstance(checksums, dict) and _is_number(checksums.get("header")) and isinstance(checksums.get("groups"), list)):
+        return "its checksums are no object with that of the header and those of row groups"
+    before = 0
+    for group in checksums["groups"]:
+        if not (isinstance(group, list) and len(group) == 2 and all(map(_is_number, group)) and group[0] > before):
+            return f"it says {reprlib.repr(group)} for a row group, and that is the byte behind it and a checksum"
+        before = group[0]
+    return None
+
+
+def wrong_columns(schema: Any, table: str) -> str | None:
+    """What the columns of a file, as Parquet has them, are not."""
+    columns = (schema.column(number) for number in range(len(schema)))
+    found = {
+        column.path: (column.physical_type, str(column.logical_type), column.max_definition_level) for column in columns
+    }
+    for name, kind in _KINDS[table].items():
+        if name not in found:
+            return f"it has no column {name}"
+        if found[name] != kind:
+            return f"its column {name} is not as joj writes it"
+    return None
