@@ -11,14 +11,17 @@ STOPPED_EXIT_CODE = 130
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns its exit code."""
     try:
-        from joj.command import stopping
+        from joj.command import stopping, streams
 
         stopping.hear_interrupt()
+        streams.open_closed()
         from joj.command.line import run
 
         return run(arguments)
     except KeyboardInterrupt:
-        print("joj: stopped", file=sys.stderr)
+        from joj.command import streams
+
+        streams.complain("joj: stopped\n")
         return STOPPED_EXIT_CODE
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from joj.command import arguments, stopping
 from joj.command.output import answer
+from joj.command.streams import complain
 from joj.errors import JojError
 
 EXAMPLES = """
@@ -71,8 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _progress(done: int, of: int, failed: int) -> None:
     end = "\n" if done == of else ""
-    sys.stderr.write(f"\r{done:,} of {of:,} traces, {failed:,} failed{end}")
-    sys.stderr.flush()
+    complain(f"\r{done:,} of {of:,} traces, {failed:,} failed{end}")
 
 
 def _counts(exported: Any) -> dict[str, int]:

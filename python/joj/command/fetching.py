@@ -4,6 +4,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from joj.command.streams import complain
+
 if TYPE_CHECKING:
     from joj.objects import Progress
 
@@ -25,23 +27,21 @@ class Shown:
         """The next step."""
         now = time.monotonic()
         if progress.folder is None:
-            print(f"joj: lists {_safe(progress.url)}", file=sys.stderr)
+            complain(f"joj: lists {_safe(progress.url)}\n")
         elif progress.files_done == 0:
             self._next = now + QUIET_SECONDS
-            print(
+            complain(
                 f"joj: fetches {progress.files:,} files, {progress.bytes / MIB:,.1f} MiB, of {_safe(progress.url)} "
-                f"into {progress.folder}, which is removed at the end",
-                file=sys.stderr,
+                f"into {progress.folder}, which is removed at the end\n"
             )
         elif sys.stderr.isatty() and (now >= self._next or (self._is_shown and progress.files_done == progress.files)):
             self._next = now + STEP_SECONDS
             self._is_shown = True
             end = "\n" if progress.files_done == progress.files else ""
-            sys.stderr.write(
+            complain(
                 f"\r{progress.files_done:,} of {progress.files:,} files, "
                 f"{progress.bytes_done / MIB:,.1f} of {progress.bytes / MIB:,.1f} MiB{end}"
             )
-            sys.stderr.flush()
 
 
 def _safe(text: str) -> str:

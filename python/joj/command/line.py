@@ -2,11 +2,11 @@
 
 import argparse
 import io
-import os
 import sys
 
 from joj.command import export, report, results
 from joj.command.output import CannotSay, flush, lines
+from joj.command.streams import UNREAD_EXIT_CODE, complain, silence
 from joj.errors import JojError
 from joj.version import VERSION
 
@@ -25,8 +25,9 @@ def run(arguments: list[str] | None) -> int:
     except JojError as error:
         told = str(error)
     except CannotSay as error:
-        # What is left of it would be tried again at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
+        if error.is_unread:
+            return UNREAD_EXIT_CODE
         told = f"cannot write standard output: {error}"
     except OSError as error:
         # Of no file that the commands know of.
@@ -35,7 +36,7 @@ def run(arguments: list[str] | None) -> int:
         if str(error) != INTERRUPTED:
             raise
         raise KeyboardInterrupt from error
-    print(f"joj: {lines(told)}", file=sys.stderr)
+    complain(f"joj: {lines(told)}\n")
     return 1
 
 
@@ -43,11 +44,12 @@ def _run(arguments: list[str] | None) -> int:
     try:
         options = _parser().parse_args(arguments)
     except SystemExit:
-        # It may be help that nobody can read.
+        # It may be help, or a complaint, that nobody can read.
+        complain("")
         flush()
         raise
     except OSError as error:
-        raise CannotSay(error.strerror) from error
+        raise CannotSay(error) from error
     code: int = options.run(options)
     flush()
     return code

@@ -1,15 +1,22 @@
 """Files and messages of a command."""
 
+import errno
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from joj.command.streams import complain
 from joj.errors import JojError
 
 
 class CannotSay(Exception):
     """Why standard output cannot be written."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror)
+        #: Who read it has gone, as `head` does.
+        self.is_unread = error.errno == errno.EPIPE
 
 
 def answer(json_file: Path | None, document: Any, text: str, problems: str) -> None:
@@ -19,7 +26,7 @@ def answer(json_file: Path | None, document: Any, text: str, problems: str) -> N
         written = json.dumps(document, indent=2, allow_nan=False) + "\n"
         _say(written) if is_standard else write(json_file, written)
     if is_standard:
-        sys.stderr.write(problems)
+        complain(problems)
     else:
         _say(text)
 
@@ -28,7 +35,7 @@ def _say(text: str) -> None:
     try:
         sys.stdout.write(text)
     except OSError as error:
-        raise CannotSay(error.strerror) from error
+        raise CannotSay(error) from error
 
 
 def flush() -> None:
@@ -36,7 +43,7 @@ def flush() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        raise CannotSay(error.strerror) from error
+        raise CannotSay(error) from error
 
 
 def write(path: Path, document: str) -> None:

@@ -86,6 +86,35 @@ class Command(FleetTest):
             ended = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((ended.returncode, ended.stderr), (1, "joj: cannot write standard output: No space left on device\n"))
 
+    def test_output_that_nobody_reads_ends_quietly(self) -> None:
+        place = self.copy(1)
+        for arguments in ([place], [place, "--json", "-"], ["--help"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            line = [sys.executable, "-m", "joj", "fleet", "report", *map(str, arguments)]
+            ended = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, text=True)
+            os.close(writer)
+            self.assertEqual((ended.returncode, ended.stderr), (141, ""), arguments)
+
+    def test_streams_that_are_closed_give_no_traceback(self) -> None:
+        place = self.copy(1)
+        closed = "joj: cannot write standard output: Bad file descriptor\n"
+        for arguments, streams, code, told in [
+            (place, ">&-", 1, closed),
+            (f"{place} --json -", ">&-", 1, closed),
+            ("--help", ">&-", 1, closed),
+            (place, ">&- 2>&-", 1, ""),
+            # What is said is no answer: it is not to stand there instead.
+            (place, "<&- >/dev/null 2>&-", 0, ""),
+            (f"{planted()} --json -", "2>&- | tail -c 2", 0, "}\n"),
+            ("nowhere", "2>&-", 1, ""),
+            ("nowhere", "2>/dev/full", 1, ""),
+            ("", "2>/dev/full", 2, ""),
+        ]:
+            line = f"set -o pipefail; {sys.executable} -m joj fleet report {arguments} {streams}"
+            ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=work())
+            self.assertEqual((ended.returncode, ended.stdout + ended.stderr), (code, told), (arguments, streams))
+
     def test_what_cannot_be_read_is_named_in_each_command(self) -> None:
         # Root may read everything: a name that is too long is refused to everybody.
         name = "a" * 5000
