@@ -11,8 +11,17 @@ from joj.errors import JojError
 
 
 def place() -> str:
-    """Where they are: /tmp is often memory."""
-    return os.environ.get("TMPDIR", "/var/tmp")
+    """Where they are: /tmp is often memory. An empty TMPDIR names nothing. Raises where DuckDB cannot use it."""
+    named = os.environ.get("TMPDIR") or "/var/tmp"
+    if not is_utf8(named):
+        raise JojError(f"TMPDIR is {named}, which is no UTF-8, and DuckDB takes no other; name another place: TMPDIR=DIR")
+    if set("\\?") & set(named):
+        # It takes them for a / and for the begin of options.
+        raise JojError(f"TMPDIR is {named}, and DuckDB takes no `\\` and no `?` there; name another place: TMPDIR=DIR")
+    try:
+        return os.path.abspath(named)
+    except FileNotFoundError as error:
+        raise JojError(f"TMPDIR is {named} below a working directory that was removed; name a whole path: TMPDIR=/DIR") from error
 
 
 def folder() -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -218,6 +219,30 @@ class Command(FleetTest):
         ended = subprocess.run(line, capture_output=True, text=True, cwd=here, env=os.environ | {"TMPDIR": str(kept)})
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (130, "0 True\n", "joj: stopped\n"))
         self.assertEqual((list(kept.iterdir()), list(here.iterdir())), ([], []))
+
+    def test_a_place_for_files_that_duckdb_cannot_use_is_named(self) -> None:
+        place, kept = self.copy(1), self.folder()
+        for name, told in ((b"\xff", "which is no UTF-8"), (b"a\\b", "no `\\` and no `?`"), (b"a?", "no `\\` and no `?`")):
+            there = os.fsencode(kept) + b"/" + name
+            os.mkdir(there)
+            ended = process(place, TMPDIR=os.fsdecode(there))
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr.count("\n")), (1, "", 1), ended.stderr)
+            self.assertRegex(ended.stderr, f"^joj: TMPDIR is .*{re.escape(told)}")
+            self.assertIn("name another place: TMPDIR=DIR", ended.stderr)
+
+    def test_an_empty_place_for_files_is_not_the_working_directory(self) -> None:
+        from joj import temporary
+
+        with unittest.mock.patch.dict(os.environ, {"TMPDIR": ""}):
+            self.assertEqual(temporary.place(), "/var/tmp")
+        gone = self.folder() / "gone"
+        gone.mkdir()
+        with contextlib.chdir(gone), unittest.mock.patch.dict(os.environ, {"TMPDIR": "here"}):
+            # Who goes to another directory finds his files again.
+            self.assertEqual(temporary.place(), os.path.abspath("here"))
+            place = even()
+            gone.rmdir()
+            self.assertIn("TMPDIR is here below a working directory that was removed", command(place).stderr)
 
     def test_ctrl_c_is_no_traceback(self) -> None:
         with unittest.mock.patch("joj.command.report.run", side_effect=KeyboardInterrupt):
