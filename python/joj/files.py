@@ -207,13 +207,28 @@ def _tables_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[s
     for path in files_below(root, problem):
         if path.endswith(".parquet"):
             yield path
-        elif is_unfinished(path):
-            problem(path, UNFINISHED)
+        elif reason := why_not_looked_at(path, (".parquet",)):
+            problem(path, reason)
 
 
-def is_unfinished(path: str) -> bool:
-    """Whether a table of this name is still being written."""
-    return path.endswith(".part") and ".parquet." in os.path.basename(path)
+#: How files are called that have others in them.
+PACKED = re.compile(r"\.(gz|zst|zstd|xz|lzma|bz2|lz4|lzo|br|sz|snappy|z|zip|7z|rar|tar|tgz|tbz2?|txz|tzst)")
+
+
+def why_not_looked_at(path: str, endings: Sequence[str]) -> str | None:
+    """Why a file does not count whose name has none of these endings: where somebody may believe that it does."""
+    name = os.path.basename(path).lower()
+    last = PACKED.fullmatch(os.path.splitext(name)[1])
+    if last:
+        return f"it is packed ({last[0]}), and not looked into: unpack it"
+    if name.endswith(".crc"):
+        # Hadoop's, of a file that is there.
+        return None
+    if name.endswith(".part"):
+        return UNFINISHED if any(ending + "." in name for ending in endings) else None
+    if any(ending in name for ending in endings):
+        return f"its name does not end with {' or '.join(endings)}: rename it, if it is whole"
+    return None
 
 
 def files_below(root: Path, problem: Callable[[str, str], None]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from joj import temporary
 from joj.errors import JojError
-from joj.files import UNFINISHED, URL, Problem, is_unfinished
+from joj.files import UNFINISHED, URL, Problem, why_not_looked_at
 
 #: The parts of a URL. A name of an object may have a `#`.
 PARTS = re.compile(URL.pattern + r"([^/?]*)([^?]*)(\?.*)?", re.DOTALL)
@@ -169,10 +169,9 @@ def _listed(asked: str, shown: str, progress: Callable[[Progress], None]) -> Obj
         if part:
             # A folder of `fleet export`.
             left_out[part[1]] = UNFINISHED
-        elif is_unfinished(name):
-            left_out[name] = UNFINISHED
         elif not name.endswith(".parquet"):
-            continue
+            if reason := why_not_looked_at(name, (".parquet",)):
+                left_out[name] = reason
         elif {"", ".", ".."} & set(name[1:].split("/")):
             # The client asks for another name, or for none.
             left_out[name] = "cannot be fetched: a part of its name is empty, `.` or `..`; copy it to another name"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from joj.errors import JojError
-from joj.files import UNFINISHED, Problem, absolute, check_named, files_below
+from joj.files import Problem, absolute, check_named, files_below, why_not_looked_at
 
 #: In a pattern: `{KEY}` is a label's value, `*` is anything; both within one part of a path.
 WORD = re.compile(r"\{(\w+)\}|(\*)")
@@ -63,8 +63,8 @@ def _paths(named: str | os.PathLike[str], out: Path, problems: list[Problem]) ->
     inside = f"{out}{os.sep}"
     paths = [path for path in sorted(files_below(root, problem)) if not path.startswith(inside)]
     for path in paths:
-        if path.endswith(".parquet.part"):
-            problem(path, UNFINISHED)
+        if not path.endswith(".parquet") and (reason := why_not_looked_at(path, (".parquet",))):
+            problem(path, reason)
     return [path for path in paths if path.endswith(".parquet")]
 
 

@@ -12,7 +12,7 @@ from ibis.expr.types import Table
 
 from joj.engines import Engine, connect, why_not_taken
 from joj.errors import JojError
-from joj.files import UNFINISHED, Problem, absolute, files_below, known_check, mode_of
+from joj.files import Problem, absolute, files_below, known_check, mode_of, why_not_looked_at
 from joj.results import documents, recordings
 from joj.results.columns import SCHEMAS
 from joj.rows import Row, rows_of
@@ -149,8 +149,8 @@ def _paths(root: Path, mode: int, inventory: ResultFiles) -> list[str]:
 
     paths = sorted(files_below(root, problem))
     for path in paths:
-        if path.endswith(".part") and any(ending + "." in os.path.basename(path) for ending in documents.ENDINGS):
-            problem(path, UNFINISHED)
+        if not documents.is_looked_at(path) and (reason := why_not_looked_at(path, documents.ENDINGS)):
+            problem(path, reason)
     return [path for path in paths if documents.is_looked_at(path)]
 
 

@@ -367,6 +367,29 @@ class Damage(FleetTest):
         found = inventory(place)
         self.assertEqual((len(found.traces), found.left_out, len(found.problems)), (0, 1, 4))
 
+    def test_what_is_packed_or_called_otherwise_is_named(self) -> None:
+        place = self.copy(4)
+        packed = ((place / "runs" / names()[0], ".gz"), (place / "commits" / names()[1], ".zst"), (place / "runs" / names()[2], ".bak"))
+        for path, ending in packed:
+            path.rename(f"{path}{ending}")
+        for name in ("day.tar.gz", "day.zip", "A.PARQUET", "notes.csv", "README", f".{names()[3]}.crc"):
+            (place / name).touch()
+        found = inventory(place)
+        self.assertEqual((len(found.traces), found.left_out), (1, 3))
+        told = {os.path.relpath(problem.path, place): problem.reason for problem in found.problems if "no whole file" not in problem.reason}
+        endings = {f"{path.relative_to(place)}{ending}": ending for path, ending in packed[:2]} | {"day.tar.gz": ".gz", "day.zip": ".zip"}
+        reasons = {name: f"it is packed ({ending}), and not looked into: unpack it" for name, ending in endings.items()}
+        renamed = "its name does not end with .parquet: rename it, if it is whole"
+        self.assertEqual(told, reasons | {f"runs/{names()[2]}.bak": renamed, "A.PARQUET": renamed})
+        self.assertIn(f"{names()[0]}.gz: it is packed", command(place).stdout)
+
+    def test_a_folder_with_the_name_of_a_table_is_a_folder(self) -> None:
+        place = self.copy(1)
+        (place / "runs").rename(place / "day.parquet")
+        (place / "commits").rename(place / "day.parquet.gz")
+        found = inventory(place)
+        self.assertEqual((len(found.traces), found.problems), (1, []))
+
     def test_what_changes_after_the_check_is_named(self) -> None:
         from joj import JojError, questions
 

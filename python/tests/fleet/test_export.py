@@ -171,10 +171,11 @@ class Export(ExportTest):
         place = self.traces(2)
         out = place / "out"
         (place / "now.parquet.part").write_bytes(b"")
+        (place / "then.parquet.gz").write_bytes(b"")
         export(place, out=out)
         again = export(place, out=out)
         self.assertEqual((len(again.rows), again.count("there")), (2, 2))
-        self.assertEqual([problem.path for problem in again.problems], [str(place / "now.parquet.part")])
+        self.assertEqual([problem.path for problem in again.problems], [str(place / name) for name in ("now.parquet.part", "then.parquet.gz")])
 
     def test_names_that_are_no_text_are_names(self) -> None:
         place, out = self.folder(), self.folder() / "out"
