@@ -368,6 +368,7 @@ pub struct TraceGenerateOptions {
     pub file: Option<PathBuf>,
     /// Make the tables of so many traces of a fleet instead, with answers.json beside them (docs/trace_tables.md)
     #[arg(long, value_name = "N", requires = "out", conflicts_with_all = ["file", "events", "read"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub fleet: Option<u64>,
     /// The directory of the fleet
     #[arg(long, value_name = "DIR", requires = "fleet")]
@@ -419,6 +420,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_fleet_of_no_traces_is_none() {
+        let fleet = |traces| Cli::try_parse_from(["joj", "trace-generate", "--fleet", traces, "--out", "a"]);
+        assert!(fleet("1").is_ok());
+        for wrong in ["0", "-1", "1.5", "a", ""] {
+            assert!(fleet(wrong).is_err(), "{wrong}");
+        }
     }
 
     /// clap lets an option pass without the one that it requires where something is there that excludes the other.
