@@ -8,7 +8,8 @@ from statistics import NormalDist, fmean, pstdev
 
 from joj.errors import JojError
 from joj.figures import figures
-from joj.fleet import Fleet, Row
+from joj.files import Trace
+from joj.fleet import COMMIT_COLUMNS, Fleet, Row
 
 #: What is compared.
 METRICS = (
@@ -59,29 +60,95 @@ class Difference:
 
 #: The figure of a device before and after.
 Pair = tuple[float, float]
+#: A device: its model, and which one.
+Unit = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Which devices a comparison has, and which not: each device with a `device_id` and one of the versions is in one of the first four."""
+
+    #: With commits of both versions.
+    compared: int
+    #: With one of the versions.
+    only_before: int
+    only_after: int
+    #: With both versions, and without commits of one of them, or of both.
+    without_commits: int
+    #: Nobody knows of which device these are.
+    traces_without_device_id: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two versions."""
+
+    differences: list[Difference]
+    sides: Sides
 
 
 def compare(fleet: Fleet, key: str, before: str, after: str) -> list[Difference]:
     """Each metric with `after` beside `before`, values of a label or column, over the devices that have both."""
+    return comparison(fleet, key, before, after).differences
+
+
+def comparison(fleet: Fleet, key: str, before: str, after: str) -> Comparison:
+    """The same, and how many devices are in it, and how many are not."""
     if key in ("device", "device_id", "trace_id"):
         raise JojError(f"{key} cannot be compared by pairs of one device; name a label such as app_version")
     if before == after:
         raise JojError(f"{key}={before} is named twice; name two versions")
-    known = [one for one in figures(fleet, ["device", "device_id", key], METRICS) if one.keys[1]]
-    values = {str(one.keys[2]) for one in known}
+    found: dict[Unit, dict[str, Row]] = defaultdict(dict)
+    for one in figures(fleet, ["device", "device_id", key], METRICS):
+        model, unit, version = map(str, one.keys)
+        if unit:
+            found[model, unit][version] = one.values
+    versions = _versions(fleet, key)
+    for of_device, values in found.items():
+        versions[of_device] |= set(values)
+    known = set().union(*versions.values())
     for value in (before, after):
-        if value not in values:
-            there = ", ".join(sorted(values)[:10]) or "none with a device_id"
+        if value not in known:
+            there = ", ".join(sorted(known)[:10]) or "none with a device_id"
             raise JojError(f"no trace has {key}={value}; there are {there}")
-    found: dict[tuple[object, object], dict[str, Row]] = defaultdict(dict)
-    for one in known:
-        model, unit, version = one.keys
-        found[model, unit][str(version)] = one.values
+    sides = _sides(fleet, key, (before, after), versions, found)
     pairs = [(of_unit[before], of_unit[after]) for of_unit in found.values() if {before, after} <= set(of_unit)]
     if not pairs:
-        raise JojError(f"no device has both {key}={before} and {key}={after}: nothing can be paired")
+        raise JojError(
+            f"no device has commits of both {key}={before} and {key}={after}: nothing can be paired; {sides.only_before} devices have "
+            f"{before} alone, {sides.only_after} have {after} alone, and {sides.without_commits} have no commits of one of them"
+        )
     commits = [(one["commits"], two["commits"]) for one, two in pairs]
-    return [_with_commits(_of_metric(metric, pairs), commits) for metric in METRICS]
+    return Comparison([_with_commits(_of_metric(metric, pairs), commits) for metric in METRICS], sides)
+
+
+def _versions(fleet: Fleet, key: str) -> dict[Unit, set[str]]:
+    """The versions of each device, as its traces say: also of one without commits. Of a column of commits they say nothing."""
+    versions: dict[Unit, set[str]] = defaultdict(set)
+    for trace in fleet.inventory.traces:
+        if trace.labels.get("device_id") and key not in COMMIT_COLUMNS:
+            versions[trace.device()].add(_version(trace, key))
+    return versions
+
+
+def _version(trace: Trace, key: str) -> str:
+    return trace.kernel if key == "kernel" else trace.labels.get(key, "")
+
+
+def _sides(
+    fleet: Fleet, key: str, pair: tuple[str, str], versions: dict[Unit, set[str]], found: dict[Unit, dict[str, Row]]
+) -> Sides:
+    before, after = pair
+    both = [of_device for of_device, there in versions.items() if {before, after} <= there]
+    compared = sum({before, after} <= set(found.get(of_device, ())) for of_device in both)
+    unknown = [trace for trace in fleet.inventory.traces if not trace.labels.get("device_id")]
+    return Sides(
+        compared=compared,
+        only_before=sum(before in there and after not in there for there in versions.values()),
+        only_after=sum(after in there and before not in there for there in versions.values()),
+        without_commits=len(both) - compared,
+        traces_without_device_id=sum(key in COMMIT_COLUMNS or _version(trace, key) in pair for trace in unknown),
+    )
 
 
 def _of_metric(metric: str, rows: Sequence[tuple[Row, Row]]) -> Difference:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from joj import questions
-from joj.comparison import ERROR, compare
+from joj.comparison import ERROR
+from joj.comparison import comparison as compare
 from joj.fleet import Fleet, Row
 from joj.outliers import outliers
 
@@ -65,9 +66,12 @@ def make(fleet: Fleet, by: Sequence[str], comparison: tuple[str, str, str] | Non
         report.sections.append(Section(name, title, fleet.rows(table)))
     if comparison:
         key, before, after = comparison
-        rows = [asdict(difference) for difference in compare(fleet, key, before, after)]
+        compared = compare(fleet, key, before, after)
+        rows = [asdict(difference) for difference in compared.differences]
         title = f"{key} {after} beside {before}: devices with both, {1 - ERROR:.0%} intervals of all figures together"
         report.sections.append(Section("comparison", title, rows))
+        title = "Devices of the comparison, and those that it leaves out"
+        report.sections.append(Section("comparison_devices", title, [asdict(compared.sides)]))
     rows = [asdict(outlier) for outlier in outliers(fleet)]
     report.sections.append(Section("outliers", "Devices unlike others of their model", rows))
     return report

@@ -25,7 +25,8 @@ def write_text(path: pathlib.Path, rows: pyarrow.Table, told: str, checksums: st
                 writer.write_table(rows, row_group_size=rows.num_rows)
             end = sink.tell()
             sink.seek(0)
-            groups = [[end, zlib.crc32(sink.read(end))]] if rows.num_rows else []
+            whole = sink.read(end)
+            groups = [[end, zlib.crc32(whole)]] if rows.num_rows else []
             right = json.dumps({"header": zlib.crc32(told.encode()), "groups": groups})
             writer.add_key_value_metadata({"joj_table": told, "joj_checksums": checksums or right, "joj_footer": "00000000"})
         sink.flush()

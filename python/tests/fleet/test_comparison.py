@@ -1,10 +1,12 @@
 """A comparison finds what was planted, with its size, and where nothing changed it says so as often as it promises."""
 
+import json
 import math
 import random
 
+import pyarrow.compute
 import table_files
-from fleets import FleetTest, answers, even, generate, load, planted
+from fleets import FleetTest, answers, command, even, generate, load, planted
 
 #: What was planted: the factor, and where nothing was.
 FACTORS = {"flushes_per_commit": 1.0}
@@ -61,6 +63,63 @@ class Comparison(FleetTest):
         self.assertGreater(expected[0].devices, 10)
         for label in labels:
             self.assertEqual(compare(fleet, label, "v1.0", "v2.0"), expected, label)
+
+    def test_devices_that_are_in_no_pair_are_counted(self) -> None:
+        place = self.copy(40)
+        by_device: dict[str, dict[str, str]] = {}
+        for path in (place / "commits").iterdir():
+            labels = table_files.read(path)[1]["labels"]
+            if "device_id" in labels:
+                by_device.setdefault(labels["device_id"], {})[labels["app_version"]] = path.name
+        whole = [there for _, there in sorted(by_device.items()) if len(there) == 2]
+        alone = [there for there in by_device.values() if len(there) == 1]
+
+        def change(name: str, what) -> None:
+            for table in ("commits", "runs"):
+                what(place / table / name)
+
+        def without_commits(path) -> None:
+            rows, header = table_files.read(path)
+            table_files.write(path, rows.filter(pyarrow.compute.not_equal(rows["kind"], "commit")), header)
+
+        def without_device(path) -> None:
+            rows, header = table_files.read(path)
+            header["labels"].pop("device_id")
+            table_files.change(path, header, {"device_id": [""] * rows.num_rows})
+
+        # One loses its first version, three their second; two have no commits of one version, and one has none at all.
+        for there, versions, how in zip(whole, ("1.0", "2.0", "2.0", "2.0", "1.0", "2.0", "both"), "lllloon", strict=False):
+            for version in ("1.0", "2.0") if versions == "both" else (versions,):
+                if how == "l":
+                    change(there[version], lambda path: path.unlink())
+                else:
+                    without_commits(place / "commits" / there[version])
+        unknown = whole[7]
+        change(unknown["1.0"], without_device)
+        change(unknown["2.0"], without_device)
+        self.assertEqual(alone, [])
+        before = sum("device_id" not in table_files.read(path)[1]["labels"] for path in (place / "commits").iterdir()) - 2
+        page, answers = self.folder() / "page.html", self.folder() / "answers.json"
+        told = command(place, "--compare", "app_version=1.0,2.0", "--html", page, "--json", answers)
+        said = json.loads(answers.read_text())
+        sides = {"compared": len(whole) - 8, "only_before": 3, "only_after": 1, "without_commits": 3, "traces_without_device_id": 2}
+        self.assertEqual((said["comparison_devices"], before), ([sides], 0))
+        self.assertEqual({row["devices"] + row["left_out"] for row in said["comparison"]}, {sides["compared"]})
+        for text in (told.stdout, page.read_text()):
+            self.assertIn("Devices of the comparison, and those that it leaves out", text)
+            self.assertIn("without_commits", text)
+        # What only commits know.
+        told = command(place, "--compare", "journal_mode=wal,delete", "--json", answers)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertEqual(json.loads(answers.read_text())["comparison_devices"][0]["without_commits"], 0)
+
+    def test_that_nothing_can_be_paired_is_told_with_numbers(self) -> None:
+        place = self.copy(2)
+        path = next(path for path in (place / "commits").iterdir() if table_files.read(path)[1]["labels"]["app_version"] == "2.0")
+        rows, header = table_files.read(path)
+        table_files.write(path, rows.slice(0, 0), header)
+        told = self.refused(place, "--compare", "app_version=1.0,2.0")
+        self.assertIn("0 devices have 1.0 alone, 0 have 2.0 alone, and 1 have no commits of one of them", told)
 
     def test_versions_with_unequal_numbers_of_commits_get_no_verdict(self) -> None:
         from joj.comparison import compare
