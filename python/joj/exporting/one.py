@@ -23,6 +23,8 @@ from typing import Any
 EXPORTED, THERE, FAILED, FAILED_BEFORE, STOPPED, NO_JOJ = "exported", "there", "failed", "failed before", "stopped", "no joj"
 #: The tables of a trace, in the order in which they get their names: who finds commits finds their runs.
 TABLES = ("runs", "commits")
+#: What a note says besides its source.
+SAYS = {"exported": "trace_id", "failures": "reason"}
 #: How joj ends at Ctrl-C and when it is told to end; the latter two where it had no time for that.
 STOPPED_CODES = (130, -2, -15)
 #: What of joj's words is kept.
@@ -105,7 +107,10 @@ def _make(place: Place, source: Source, watch: Watch | None) -> dict[str, Any]:
     os.mkdir(work)
     try:
         _run(place, source, work, watch)
-        (name,) = os.listdir(os.path.join(work, "commits"))
+        names = [os.listdir(os.path.join(work, kind)) for kind in TABLES]
+        if len(names[0]) != 1 or names[0] != names[1]:
+            raise Failed(f"{place.joj} wrote no table of commits with one of runs: is it joj?")
+        name = names[0][0]
         trace_id = name.removesuffix(".parquet")
         _check_labels(place, source, trace_id)
         for kind in TABLES:
@@ -176,8 +181,9 @@ def _note(place: Place, kind: str, source: Source) -> dict[str, Any] | None:
     try:
         with open(_note_path(place, kind, source), encoding="ascii") as file:
             found: dict[str, Any] = json.load(file)
-        return found if all(found[name] == value for name, value in source.noted().items()) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        is_whole = isinstance(found[SAYS[kind]], str)
+        return found if is_whole and all(found[name] == value for name, value in source.noted().items()) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -167,6 +167,27 @@ class Export(ExportTest):
         (row,) = export(place, out=out, label_from_path="{device}.trace").failed()
         self.assertEqual(row["reason"], "its path is not as `{device}.trace` says")
 
+    def test_a_note_that_is_none_is_made_again(self) -> None:
+        place, out = self.traces(1), self.folder() / "out"
+        (place / "empty.parquet").write_bytes(b"")
+        export(place, out=out)
+        for kind, word, state in (("exported", "trace_id", "exported"), ("failures", "reason", "failed")):
+            (note,) = (out / kind).iterdir()
+            whole = json.loads(note.read_text())
+            changed = [json.dumps(whole | {word: value}) for value in (None, 5, [])]
+            del whole[word]
+            for text in (*changed, json.dumps(whole), "null", "[]", "", "[" * 100_000):
+                note.write_text(text)
+                self.assertEqual(export(place, out=out).count(state), 1, (kind, text[:40]))
+
+    def test_a_program_that_is_not_joj_is_a_failure(self) -> None:
+        place, program = self.traces(1), self.folder() / "other"
+        for made in ("commits runs", "commits/a commits/b runs", "commits/a.parquet runs/b.parquet"):
+            program.write_text(f"#!/bin/bash\nfor word; do [[ $word == parquet=* ]] && cd ${{word#*=}}; done\nmkdir -p {made}\n")
+            program.chmod(0o755)
+            (row,) = export(place, out=self.folder() / "out", joj=str(program)).failed()
+            self.assertIn("wrote no table of commits with one of runs: is it joj?", row["reason"])
+
     def test_what_is_below_the_tables_is_no_trace(self) -> None:
         place = self.traces(2)
         out = place / "out"
