@@ -79,7 +79,8 @@ class Fleet:
             model, _ = trace.device()
             spans[model] = spans.get(model, 0) + trace.span_ns
         days = [span / 86_400e9 for span in spans.values()]
-        return self.engine.values("days", {"device": list(spans), "days": days})
+        with _what_stops(self.engine, self.inventory):
+            return self.engine.values("days", {"device": list(spans), "days": days})
 
     def check_keys(self, keys: Sequence[str]) -> list[str]:
         """The keys, each once. Raises where something cannot be grouped by."""
@@ -119,7 +120,8 @@ class Fleet:
         columns: dict[str, list[str]] = {"trace_id": [trace.trace_id for trace in self.inventory.traces]}
         for label in labels:
             columns[LABEL_PREFIX + label] = [trace.labels.get(label, "") for trace in self.inventory.traces]
-        return table.inner_join(self.engine.values("labels", columns), "trace_id")
+        with _what_stops(self.engine, self.inventory):
+            return table.inner_join(self.engine.values("labels", columns), "trace_id")
 
     def rows(self, table: Table) -> list[Row]:
         """What an Ibis table of this fleet says."""

@@ -442,6 +442,19 @@ class Damage(FleetTest):
         flush_ns = [row["flush_ns"] for row in json.loads(result.stdout)["flushes"]]
         self.assertGreater(max(flush_ns), 2**63)
 
+    def test_an_engine_that_takes_no_values_is_told(self) -> None:
+        import duckdb
+
+        from joj import JojError, questions
+
+        def refuse(*_: object) -> None:
+            raise duckdb.OutOfMemoryException("no room")
+
+        fleet = load(self.copy(1))
+        object.__setattr__(fleet.engine, "values", refuse)
+        self.assertRaisesRegex(JojError, "duckdb stopped: no room", questions.wal_instead, fleet)
+        self.assertRaisesRegex(JojError, "duckdb stopped: no room", questions.per_commit, fleet, ["app_version"])
+
     def test_bytes_that_were_not_looked_at_give_no_traceback(self) -> None:
         place = self.copy(2)
         path = sorted((place / "commits").iterdir())[0]
