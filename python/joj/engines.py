@@ -21,6 +21,8 @@ ENGINES = ("duckdb", "spark")
 MEMORY_ROWS = 1_000_000
 #: As DuckDB takes it.
 MEMORY = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|B)", re.IGNORECASE)
+#: More than any machine has processors; DuckDB starts each at once.
+THREADS_MAX = 1024
 #: Of tables that an engine keeps: a session of Spark has those of all fleets.
 _NUMBERS = itertools.count()
 
@@ -78,8 +80,8 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
 
     if memory is not None and not MEMORY.fullmatch(memory):
         raise JojError(f"`{memory}` is no amount of memory; write for example 2GB")
-    if threads is not None and threads < 1:
-        raise JojError(f"{threads} threads cannot compute; take 1 or more")
+    if threads is not None and not 1 <= threads <= THREADS_MAX:
+        raise JojError(f"{threads} threads cannot compute; take 1 to {THREADS_MAX}")
     connection = ibis.duckdb.connect()
     # What memory does not hold; else that would be in the working directory.
     spilled = temporary.unmade()

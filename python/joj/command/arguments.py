@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from joj.engines import ENGINES, MEMORY
+from joj.engines import ENGINES, MEMORY, THREADS_MAX
 
 
 def comparison(text: str) -> tuple[str, str, str]:
@@ -17,11 +17,12 @@ def comparison(text: str) -> tuple[str, str, str]:
 
 
 def number_of(what: str) -> Any:
-    """1 or more of something."""
+    """1 or more of something, as many as a machine has processors for: a hundred thousand threads leave no number for other processes."""
 
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"`{text}` is no number of {what}; take 1 or more")
+        # Python itself takes no number of some thousand digits.
+        if not (text.isdecimal() and len(text.lstrip("0")) <= len(str(THREADS_MAX)) and 1 <= int(text) <= THREADS_MAX):
+            raise argparse.ArgumentTypeError(f"`{text}` is no number of {what}; take 1 to {THREADS_MAX}")
         return int(text)
 
     return number

@@ -41,6 +41,8 @@ class Command(FleetTest):
             (["--memory", "1GB'; --"], "is no amount of memory"),
             (["--threads", "-1"], "is no number of threads"),
             (["--threads", "0"], "is no number of threads"),
+            (["--threads", "100000"], "take 1 to 1024"),
+            (["--threads", "1" * 5000], "take 1 to 1024"),
         ]:
             self.assertIn(told, self.refused(even(), *arguments, code=2))
 
