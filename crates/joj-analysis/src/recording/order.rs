@@ -84,7 +84,7 @@ pub struct OrderFinder {
     waited: Vec<HashMap<u32, u32>>,
     /// When each thread's last call ended.
     last_ns: Vec<u64>,
-    /// Each thread's last two calls, the last one first.
+    /// What each thread did last and next to last: calls, and that it was woken.
     last_calls: Vec<[Option<CallPlace>; 2]>,
 }
 
@@ -99,7 +99,9 @@ impl OrderFinder {
         let calls = u32::try_from(own.len()).unwrap_or(u32::MAX);
         let place = CallPlace { thread, calls, begin_ns: call.begin_ns, end_ns: call.end_ns() };
         let mut before: Vec<CallPlace> = Vec::new();
-        if calls == 1 {
+        // What was there before the program began is told in front of the fork of the thread that uses it first.
+        let is_done = !call.kind.is_no_call() || call.kind == CallKind::Woken;
+        if is_done && self.last_calls[thread as usize][0].is_none() {
             before.extend(self.forks.get(&call.thread));
         }
         self.descriptions(call, place, &mut before);
@@ -113,12 +115,16 @@ impl OrderFinder {
         }
         if call.kind == CallKind::Woken {
             self.woken(index, call, place, before);
+            self.did(place);
             return;
         }
         if call.kind == CallKind::Fork {
             self.forks.insert(u32::try_from(call.result).unwrap_or(0), place);
         }
         self.take(thread, place, before);
+        if is_done {
+            self.did(place);
+        }
     }
 
     /// The whole order.
@@ -157,6 +163,11 @@ impl OrderFinder {
         }
     }
 
+    fn did(&mut self, place: CallPlace) {
+        let last_calls = &mut self.last_calls[place.thread as usize];
+        *last_calls = [Some(place), last_calls[0]];
+    }
+
     fn take(&mut self, thread: u32, place: CallPlace, mut before: Vec<CallPlace>) {
         before.retain(|other| other.thread != thread);
         before.sort_unstable_by_key(|other| (other.thread, std::cmp::Reverse(other.calls)));
@@ -165,8 +176,6 @@ impl OrderFinder {
         let last_ns = &mut self.last_ns[thread as usize];
         self.order.ready_ns.push(ready_ns.max(*last_ns));
         *last_ns = place.end_ns.max(*last_ns);
-        let last_calls = &mut self.last_calls[thread as usize];
-        *last_calls = [Some(place), last_calls[0]];
         let waited = &mut self.waited[thread as usize];
         for other in before {
             let known = waited.entry(other.thread).or_default();

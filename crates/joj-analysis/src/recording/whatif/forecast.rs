@@ -118,6 +118,25 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_uses_a_file_of_before_waits_for_its_fork_all_the_same() {
+        let present = RecordedCall { kind: CallKind::Present, ..call(2, 0, 0, 0) };
+        let fork = RecordedCall { kind: CallKind::Fork, result: 2, ..call(1, 0, 110, 0) };
+        let calls = [present, call(1, 1, 0, 100), fork, call(2, 2, 115, 10)];
+        assert_eq!(forecast(&calls, &[0, 100, 0, 10]), 125);
+        assert_eq!(forecast(&calls, &[0, 1, 0, 10]), 26);
+    }
+
+    #[test]
+    fn who_is_woken_by_a_thread_that_has_done_nothing_yet_goes_on_after_its_fork() {
+        let present = RecordedCall { kind: CallKind::Present, ..call(2, 0, 0, 0) };
+        let fork = RecordedCall { kind: CallKind::Fork, result: 2, ..call(1, 0, 110, 0) };
+        let woken = RecordedCall { kind: CallKind::Woken, result: 2, ..call(1, 0, 112, 0) };
+        let calls = [present, call(1, 1, 0, 100), fork, woken, call(1, 1, 115, 10)];
+        assert_eq!(forecast(&calls, &[0, 100, 0, 0, 10]), 125);
+        assert_eq!(forecast(&calls, &[0, 1, 0, 0, 10]), 26);
+    }
+
+    #[test]
     fn a_woken_thread_goes_on_after_its_waker() {
         let woken = RecordedCall { kind: CallKind::Woken, result: 1, ..call(2, 0, 130, 0) };
         let calls = [call(2, 2, 0, 10), call(1, 1, 20, 100), woken, call(2, 2, 140, 10)];
