@@ -88,19 +88,22 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
             said.push(format!("{begin}: {}.", titles.join("; ")));
         }
     }
-    if faster.is_empty() && !others.is_empty() && result.msyncs == 0 {
+    if faster.is_empty() && !others.is_empty() && result.left_out.is_empty() {
         let rows: Vec<_> = others.iter().map(|(row, figures, _)| (*row, *figures)).collect();
         said.push(in_storage(&rows, recorded));
     }
     said
 }
 
-/// Where the program also syncs in a way that is not replayed.
+/// Where the program also has the disk work in a way that is not replayed.
 fn not_known(result: &WhatifResult) -> Option<String> {
-    (result.msyncs > 0).then(|| {
+    let told: Vec<String> =
+        result.left_out.iter().map(|(call, calls)| format!("{} of {call}", of_calls(*calls))).collect();
+    (!told.is_empty()).then(|| {
         format!(
-            "The program also makes {} of msync. All rows have their time, so without syncs and in RAM it may be much faster than its row.",
-            of_calls(result.msyncs)
+            "The program also makes {}, which no row replays. All rows have their time, so without syncs and in RAM it may be much faster \
+             than its row.",
+            told.join(", ")
         )
     })
 }
@@ -310,11 +313,13 @@ mod tests {
     }
 
     #[test]
-    fn with_msync_nothing_is_said_not_to_be_worth_a_change() {
+    fn with_calls_that_are_not_replayed_nothing_is_said_not_to_be_worth_a_change() {
         let found = result(&[(Configuration::NoSync, [4.1, 4.0, 4.2])]);
         assert!(sentences(&found)[2].contains("nothing is worth changing"));
-        let said = sentences(&WhatifResult { msyncs: 150, ..found });
-        assert!(said[1].starts_with("The program also makes 150 calls of msync."), "{said:?}");
+        let left_out = [("io_submit".to_owned(), 1), ("msync".to_owned(), 150)].into();
+        let said = sentences(&WhatifResult { left_out, ..found });
+        let wanted = "The program also makes 1 call of io_submit, 150 calls of msync, which no row replays.";
+        assert!(said[1].starts_with(wanted), "{said:?}");
         assert_eq!(said[2..], ["No clear difference: no sync."]);
     }
 

@@ -141,9 +141,10 @@ pub struct WhatifResult {
     /// True where the clock is the emulated machine's: another round would give the same figures.
     #[serde(default)]
     pub exact: bool,
-    /// Calls of msync in the recording: none is replayed, and their time is think time.
+    /// How many calls on files of the recording no row replays although the disk may have worked for them, by the call: their time is think
+    /// time.
     #[serde(default)]
-    pub msyncs: u64,
+    pub left_out: BTreeMap<String, u64>,
     /// The databases to which the program commits.
     pub databases: Vec<WhatifDatabase>,
     /// The rows.
