@@ -163,3 +163,85 @@ fn what_makes_waldios_commits_less_durable_than_the_rows_say_is_refused() {
         assert_eq!(code, Some(0), "no row of waldio is asked for: {said}");
     }
 }
+
+/// A script in a mount namespace of its own; `None`, and a line that says so, where this user can have none.
+fn with_own_mounts(directory: &Path, script: &str) -> Option<(Option<i32>, String)> {
+    let run = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.current_dir(directory).args(["-m", "--propagation", "private", "sh", "-c"]);
+        command.args([script, "sh", env!("CARGO_BIN_EXE_joj")]).output()
+    };
+    if !run("mkdir -p probe && mount --bind probe probe").is_ok_and(|output| output.status.success()) {
+        println!("skipped: no mounts here (not root)");
+        return None;
+    }
+    Some(told(&run(script).expect("unshare")))
+}
+
+#[test]
+fn nothing_is_deleted_behind_a_mount_that_a_program_leaves() {
+    let scratch = Scratch::new("whatif-rerun-mounts");
+    let place = place(&scratch);
+    std::fs::create_dir(scratch.file("gold")).expect("a directory");
+    std::fs::write(scratch.file("gold").join("kept"), "text").expect("a file");
+    // `shared` passes mounts on to what is bound from it: what is in it must stay mounted.
+    let script = "mkdir shared && mount -t tmpfs none shared && mount --make-shared shared && mkdir shared/inner \
+        && mount -t tmpfs none shared/inner && echo > shared/inner/kept && top=$PWD && cd place \
+        && $1 whatif --rerun --rounds 1 --only recorded,all-in-ram --json ../out.json -- sh -c \
+        \"mkdir one two && mount --bind $top/gold one && mount --bind $top/gold one && mount --rbind $top/shared two\" \
+        && test -e ../shared/inner/kept";
+    let Some((code, said)) = with_own_mounts(&scratch.file(""), script) else { return };
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(std::fs::read_to_string(scratch.file("gold").join("kept")).expect("the file"), "text");
+    let result = std::fs::read(scratch.file("out.json")).expect("a result");
+    let result: WhatifResult = serde_json::from_slice(&result).expect("JSON");
+    assert!(result.notes.iter().any(|note| note.contains("(one, two): joj unmounted it")), "{result:?}");
+    assert_eq!(std::fs::read_dir(&place).expect("names").count(), 1, "no copy stays");
+}
+
+#[test]
+fn what_a_killed_joj_left_is_not_removed_where_something_is_mounted_in_it() {
+    let scratch = Scratch::new("whatif-rerun-left-mount");
+    let place = place(&scratch);
+    std::fs::create_dir(scratch.file("gold")).expect("a directory");
+    std::fs::write(scratch.file("gold").join("kept"), "text").expect("a file");
+    let script = "cd place && mkdir -p 'joj-whatif-1-0/a b' && echo > joj-whatif-1-0.lock \
+        && mount --bind ../gold 'joj-whatif-1-0/a b' && $1 whatif --rerun --rounds 1 --only recorded -- true";
+    let Some((code, said)) = with_own_mounts(&scratch.file(""), script) else { return };
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("joj-whatif-1-0 of a joj that was killed stays: something is mounted on "),
+        "{said}"
+    );
+    assert!(said.contains("joj-whatif-1-0/a b, and what lies behind it"), "{said}");
+    assert!(scratch.file("gold").join("kept").exists(), "{said}");
+    assert!(place.join("joj-whatif-1-0").exists() && place.join("joj-whatif-1-0.lock").exists(), "{said}");
+}
+
+#[test]
+fn a_copy_that_stays_is_told_with_the_remedy() {
+    let scratch = Scratch::new("whatif-rerun-kept");
+    let place = place(&scratch);
+    let probe = scratch.file("probe");
+    std::fs::write(&probe, "").expect("a file");
+    let chattr = |how: &str, file: &Path| {
+        let run = Command::new("chattr").args(["-R", how]).arg(file).output();
+        run.is_ok_and(|output| output.status.success())
+    };
+    if !chattr("+i", &probe) {
+        println!("skipped: no immutable files here");
+        return;
+    }
+    chattr("-i", &probe);
+    let file = scratch.file("out.json");
+    let json = file.display().to_string();
+    let script = "echo > made; chattr +i made";
+    let (code, said) = told(&whatif(&place, &["--only", "recorded", "--json", &json], script));
+    chattr("-i", &place);
+    assert_eq!(code, Some(0), "{said}");
+    let result: WhatifResult =
+        serde_json::from_slice(&std::fs::read(&file).expect("a result")).expect("JSON");
+    let told =
+        result.notes.iter().filter(|note| note.starts_with("The copy ") && note.contains("chattr -R -i"));
+    assert_eq!(told.count(), 2, "{result:?}");
+}

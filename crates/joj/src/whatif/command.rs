@@ -27,7 +27,7 @@ use crate::show::text::count;
 use crate::show::whatif as shown;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
 use crate::whatif::error::WhatifError;
-use crate::whatif::left_processes::LeftProcesses;
+use crate::whatif::left_behind::LeftBehind;
 use crate::whatif::rerun::Rerun;
 use crate::whatif::rounds::{self, RoundsOutcome};
 use crate::whatif::settings::WhatifSettings;
@@ -139,9 +139,9 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     }
     rerun.bytes()?;
     let copy = rerun.copy()?;
-    let left = LeftProcesses::adopt();
+    let mut left = LeftBehind::watch();
     let recorded = recorded_in(options, copy.path());
-    let mut ended = left.end();
+    left.clear(copy.path());
     let recorded = recorded?;
     let recording = plan::read(&recorded.file)?;
     if let Some(path) = rerun.written_by_its_name(&recording, copy.path()) {
@@ -150,20 +150,14 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     let mut result = measure(options, &recorded, work_dir.path())?;
     let rows: Vec<Configuration> = result.rows.iter().map(|row| row.configuration).collect();
     let recorded_there = (copy.path(), recorded.exit_code);
-    let (found, ended_then) = rerun.run(&rows, &recording, recorded_there, options.rounds, &left)?;
-    ended += ended_then;
+    let found = rerun.run(&rows, &recording, recorded_there, options.rounds, &mut left)?;
     for (row, found) in result.rows.iter_mut().zip(found) {
         row.rerun = Some(found);
     }
-    if ended > 0 {
-        let what =
-            if ended == 1 { "1 process that was" } else { &format!("{} processes that were", count(ended)) };
-        result.notes.push(format!(
-            "When the program ended, in all of its runs together, it left {what} still at work: joj ended them, and no time has them."
-        ));
-    }
     // The copy goes: people know the files by the names of the directory itself.
     result.rename_files(&copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
+    left.remove(copy);
+    result.notes.extend(left.notes());
     result.advice = advice::sentences(&result);
     Ok(result)
 }

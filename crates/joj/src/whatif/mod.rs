@@ -9,7 +9,7 @@
 //! commit_replay   the commits through SQLite, the other calls as recorded
 //! call_replay     all calls, on the disk or with files in memory
 //! rerun           the program itself in the configurations that running it can have;  directory_copy: what each run begins with
-//! left_processes  what a run leaves behind it
+//! left_behind     what a run leaves behind it;  left_processes: the processes of that
 //! memory          a place in memory for files
 //! error           why there is no result
 //! ```
@@ -21,6 +21,7 @@ mod commit_replay;
 mod call_replay;
 mod rerun;
 mod directory_copy;
+mod left_behind;
 mod left_processes;
 mod memory;
 pub mod error;

@@ -24,7 +24,7 @@ use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
 use crate::show::text::duration;
 use crate::whatif::directory_copy;
-use crate::whatif::left_processes::LeftProcesses;
+use crate::whatif::left_behind::LeftBehind;
 use crate::whatif::memory;
 
 /// Rounds where the options name no number.
@@ -95,8 +95,7 @@ impl Rerun<'_> {
         written(recording, copy).find(|path| Path::new(path).starts_with(&self.origin)).map(str::to_owned)
     }
 
-    /// Runs the program in each of the rows; it is recorded, and ended with this code then, in the directory `copy`. Gives how many
-    /// processes it left, too: they were ended.
+    /// Runs the program in each of the rows; it is recorded, and ended with this code then, in the directory `copy`.
     /// # Errors
     /// A signal, or no copy can be made.
     pub fn run(
@@ -105,9 +104,8 @@ impl Rerun<'_> {
         recording: &Recording,
         (copy, exit_code): (&Path, i32),
         rounds: Option<u32>,
-        left: &LeftProcesses,
-    ) -> Result<(Vec<WhatifRerun>, u64), ReplayError> {
-        let mut ended = 0;
+        left: &mut LeftBehind,
+    ) -> Result<Vec<WhatifRerun>, ReplayError> {
         let bytes = self.bytes()?;
         let outside = written_outside(recording, copy);
         let mut ways: Vec<Result<RerunWay, String>> = rows
@@ -124,7 +122,7 @@ impl Rerun<'_> {
             }
             for row in order {
                 let Ok(way) = ways[row] else { continue };
-                let found = self.one(way, bytes, exit_code, || ended += left.end())?;
+                let found = self.one(way, bytes, exit_code, left)?;
                 match found {
                     Ok(ns) => {
                         let (title, took) = (rows[row].title(), duration(ns));
@@ -147,17 +145,16 @@ impl Rerun<'_> {
             (Err(reason), _) => WhatifRerun::Unavailable(reason),
             (Ok(_), None) => WhatifRerun::Unavailable("it was not run".to_owned()),
         };
-        Ok((ways.into_iter().zip(elapsed_ns).map(outcome).collect(), ended))
+        Ok(ways.into_iter().zip(elapsed_ns).map(outcome).collect())
     }
 
-    /// How long one run takes, or why this row cannot be had. Behind the program's end, and before its directory goes, `end_left` ends what
-    /// it left.
+    /// How long one run takes, or why this row cannot be had.
     fn one(
         &self,
         way: RerunWay,
         bytes: u64,
         exit_code: i32,
-        mut end_left: impl FnMut(),
+        left: &mut LeftBehind,
     ) -> Result<Result<u64, String>, ReplayError> {
         let copy = if way.in_memory {
             match memory::directory(bytes) {
@@ -177,7 +174,8 @@ impl Rerun<'_> {
         };
         let ended = command.wait();
         let elapsed_ns = shared_ns() - begin_ns;
-        end_left();
+        left.clear(copy.path());
+        left.remove(copy);
         if is_stopped() {
             return Err(ReplayError::Stopped);
         }

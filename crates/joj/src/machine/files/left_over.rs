@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Invariants: 1. who removes a directory of another joj's, or makes one, holds the lock that is at its name then. 2. The lock's name
-//! goes after the directory. 3. A directory without a lock is not touched: its user may have made it, or asked to keep it.
+//! goes after the directory. 3. A directory without a lock is not touched: its user may have made it, or asked to keep it. 4. Nothing is
+//! removed through a mount: what lies behind it is no file of joj's.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,7 +19,9 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use thiserror::Error;
 
+use crate::machine::files::mounts::{self, MountError};
 use crate::machine::proc::clock::pause;
 
 /// What follows the directory's name in its lock's.
@@ -122,16 +125,47 @@ fn remove_if_left(directory: &Path, lock: File) {
     if !leads_to(&path, &lock) {
         return;
     }
-    // Another user's stays.
-    if remove(directory).is_ok() {
-        drop(NameLock { path, _file: lock });
+    match remove(directory) {
+        Ok(()) => drop(NameLock { path, _file: lock }),
+        // Another user's stays, without a word.
+        Err(RemoveError::System(_)) => {}
+        Err(error) => eprintln!("joj: {} of a joj that was killed stays: {error}", directory.display()),
+    }
+}
+
+/// Why a directory of joj's is still there, and what to do.
+#[derive(Debug, Error)]
+pub enum RemoveError {
+    /// Removing would delete files of others.
+    #[error(
+        "something is mounted on {}, and what lies behind it is not joj's to delete; unmount that first (`umount`), then remove the \
+         directory by hand", .0.display()
+    )]
+    Mounted(PathBuf),
+    /// Nobody knows what is mounted in it.
+    #[error("cannot find out what is mounted in it: {0}; unmount all that is, then remove it by hand")]
+    Unknown(#[from] MountError),
+    /// As unlink(2).
+    #[error("{0}; {remedy}", remedy = remedy(.0))]
+    System(#[from] io::Error),
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "where files in it are immutable, `chattr -R -i` on it lets them go; then remove it by hand"
+        }
+        _ => "remove it by hand",
     }
 }
 
 /// Removes a directory, if it is there, with all that is in it and what its databases have in memory.
 /// # Errors
-/// As unlink(2); a part is there then.
-pub(in crate::machine) fn remove(directory: &Path) -> io::Result<()> {
+/// Something is mounted in it: nothing is removed then. Or as unlink(2); a part is there then.
+pub(in crate::machine) fn remove(directory: &Path) -> Result<(), RemoveError> {
+    if let Some(mount) = mounts::within(directory)?.into_iter().next() {
+        return Err(RemoveError::Mounted(mount.mount_point));
+    }
     let pages = shared_pages(directory);
     let mut removed = fs::remove_dir_all(directory);
     // Writing processes that a signal ended may be in the middle of making a file.
@@ -147,7 +181,7 @@ pub(in crate::machine) fn remove(directory: &Path) -> io::Result<()> {
     remove_all(&pages);
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
+        removed => Ok(removed?),
     }
 }
 

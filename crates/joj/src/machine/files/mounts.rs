@@ -12,6 +12,7 @@ use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::{Disk, MountedFilesystem};
 use joj_analysis::trace::texts::name_of;
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use thiserror::Error;
 
 use crate::machine::devices::disks::parse_number;
@@ -115,6 +116,39 @@ pub fn list() -> Result<Vec<Mount>, MountError> {
     let path = "/proc/self/mountinfo";
     let text = fs::read(path).map_err(|error| MountError::Unreadable { path: path.to_owned(), error })?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
+}
+
+/// The mounts on a directory and below it, whatever namespace's files they show.
+/// # Errors
+/// As [`list`]; a directory that is not there has none.
+pub fn within(directory: &Path) -> Result<Vec<Mount>, MountError> {
+    // mountinfo has whole names without links.
+    let Ok(whole) = fs::canonicalize(directory) else { return Ok(Vec::new()) };
+    Ok(list()?.into_iter().filter(|mount| mount.mount_point.starts_with(&whole)).collect())
+}
+
+/// Unmounts all that [`within`] finds, also what is in use: its path leads there no more. Gives the mount points; some stay where this
+/// process may not unmount them.
+pub fn detach_within(directory: &Path) -> Vec<PathBuf> {
+    let mut detached = Vec::new();
+    let mut there = within(directory).unwrap_or_default();
+    // The outermost first, with what is on it.
+    while let Some(mount) =
+        there.iter().min_by_key(|mount| (mount.mount_point.components().count(), mount.identity))
+    {
+        let point = mount.mount_point.clone();
+        // A mount may show what the machine itself has mounted (`mount --rbind / here`): without this that would go with it.
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        let gone = mount_change(&point, private)
+            .and_then(|()| unmount(&point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW));
+        let now = within(directory).unwrap_or_default();
+        if gone.is_err() || now.len() >= there.len() {
+            break;
+        }
+        detached.push(point);
+        there = now;
+    }
+    detached
 }
 
 /// The filesystems that lie on `disks`, each once, without regions.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::machine::files::left_over::{self, NameLock};
+use crate::machine::files::left_over::{self, NameLock, RemoveError};
 
 /// So many directories of a process, at most, are in one place: a lane of guests has one, and so does a killed joj of the same number.
 const NUMBERS: usize = 10_000;
@@ -121,6 +121,17 @@ impl WorkDir {
         kept.path.clone()
     }
 
+    /// Removes it, as dropping does.
+    /// # Errors
+    /// It stays: why, and what to do.
+    pub fn remove(self) -> Result<(), RemoveError> {
+        let mut removed = std::mem::ManuallyDrop::new(self);
+        let lock = removed.lock.take();
+        let done = left_over::remove(&removed.path);
+        drop(lock);
+        done
+    }
+
     /// Removes every file in it, between two runs.
     /// # Errors
     /// As unlink(2).
@@ -137,7 +148,7 @@ impl WorkDir {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         if let Err(error) = left_over::remove(&self.path) {
-            eprintln!("joj: cannot remove {}: {error}; remove it by hand", self.path.display());
+            eprintln!("joj: cannot remove {}: {error}", self.path.display());
         }
     }
 }

@@ -1,0 +1,68 @@
+//! What runs of a program leave in their copies and beside them, cleared away so that no run sees another's, and told.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::machine::files::mounts;
+use crate::machine::files::work_dir::WorkDir;
+use crate::show::text::count;
+use crate::whatif::left_processes::LeftProcesses;
+
+/// What all runs together left so far.
+#[derive(Debug)]
+pub struct LeftBehind {
+    processes: LeftProcesses,
+    ended: u64,
+    /// Where in its copy the program left something mounted.
+    mounted: BTreeSet<String>,
+    /// Copies that could not be removed, and why.
+    kept: Vec<String>,
+}
+
+impl LeftBehind {
+    /// From now on.
+    pub fn watch() -> LeftBehind {
+        LeftBehind { processes: LeftProcesses::adopt(), ended: 0, mounted: BTreeSet::new(), kept: Vec::new() }
+    }
+
+    /// Behind the end of a program in a copy: ends the processes that it left, and unmounts what they mounted there.
+    pub fn clear(&mut self, copy: &Path) {
+        self.ended += self.processes.end();
+        let whole = copy.canonicalize().unwrap_or_else(|_| copy.to_owned());
+        for point in mounts::detach_within(copy) {
+            let name = point.strip_prefix(&whole).unwrap_or(&point).display().to_string();
+            self.mounted.insert(if name.is_empty() { ".".to_owned() } else { name });
+        }
+    }
+
+    /// Removes a copy.
+    pub fn remove(&mut self, copy: WorkDir) {
+        let path = copy.path().display().to_string();
+        if let Err(error) = copy.remove() {
+            self.kept.push(format!("The copy {path} stays: {error}."));
+        }
+    }
+
+    /// What to know of it.
+    pub fn notes(self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.ended > 0 {
+            let what = match self.ended {
+                1 => "1 process that was".to_owned(),
+                ended => format!("{} processes that were", count(ended)),
+            };
+            notes.push(format!(
+                "When the program ended, in all of its runs together, it left {what} still at work: joj ended them, and no time has them."
+            ));
+        }
+        if !self.mounted.is_empty() {
+            let points: Vec<String> = self.mounted.into_iter().collect();
+            let points = points.join(", ");
+            notes.push(format!(
+                "The program left something mounted in its copy of the directory ({points}): joj unmounted it, and deleted nothing behind it."
+            ));
+        }
+        notes.extend(self.kept);
+        notes
+    }
+}
