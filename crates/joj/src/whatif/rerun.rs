@@ -110,7 +110,7 @@ impl Rerun<'_> {
         let outside = written_outside(recording, copy);
         let mut ways: Vec<Result<RerunWay, String>> = rows
             .iter()
-            .map(|row| way(*row, outside.as_deref(), variants::has_durable_writes(recording)))
+            .map(|row| way(*row, outside.as_deref(), syncs_that_stay(recording)))
             .collect();
         let mut elapsed_ns: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
         let begin_ns = shared_ns();
@@ -189,20 +189,20 @@ impl Rerun<'_> {
 }
 
 /// How a configuration is had by running the program, or why it is not.
-fn way(row: Configuration, outside: Option<&str>, has_durable_writes: bool) -> Result<RerunWay, String> {
+fn way(row: Configuration, outside: Option<&str>, syncs_stay: Option<&str>) -> Result<RerunWay, String> {
     match row {
         Configuration::Recorded => Ok(RerunWay { in_memory: false, without_syncs: false }),
         Configuration::AllInMemory => match outside {
             None => Ok(RerunWay { in_memory: true, without_syncs: false }),
             Some(path) => Err(format!("the program writes {path}, which is not below this directory")),
         },
-        Configuration::NoSync if has_durable_writes => {
-            Err("the program opens or writes files with O_SYNC, O_DSYNC and the like, which stay".to_owned())
-        }
-        Configuration::NoSync if seccomp::without_syncs().is_none() => {
-            Err("the numbers of this processor's system calls are not known to joj".to_owned())
-        }
-        Configuration::NoSync => Ok(RerunWay { in_memory: false, without_syncs: true }),
+        Configuration::NoSync => match syncs_stay {
+            Some(why) => Err(why.to_owned()),
+            None if seccomp::without_syncs().is_none() => {
+                Err("the numbers of this processor's system calls are not known to joj".to_owned())
+            }
+            None => Ok(RerunWay { in_memory: false, without_syncs: true }),
+        },
         Configuration::CachesNoSync | Configuration::ByClass => {
             Err("a filter of system calls does not know which file a sync is of".to_owned())
         }
@@ -216,6 +216,18 @@ fn way(row: Configuration, outside: Option<&str>, has_durable_writes: bool) -> R
             Err("the program itself has to load waldio".to_owned())
         }
     }
+}
+
+/// Why the filter does not stop all that the program makes durable.
+fn syncs_that_stay(recording: &Recording) -> Option<&'static str> {
+    if variants::has_durable_writes(recording) {
+        return Some("the program opens or writes files with O_SYNC, O_DSYNC and the like, which stay");
+    }
+    let mut others = recording.header.recording.iter().flat_map(|facts| facts.not_replayed.keys());
+    let is_queued = |what: &String| what.starts_with("io_submit") || what.starts_with("io_uring_");
+    others.any(is_queued).then_some(
+        "the program uses io_submit or io_uring, and syncs that it asks for so are not stopped by the filter",
+    )
 }
 
 /// A file on a disk that the program writes and that is not in the directory in which it was recorded.
@@ -247,7 +259,10 @@ fn written<'a>(recording: &'a Recording, copy: &'a Path) -> impl Iterator<Item =
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use joj_analysis::recording::call::RecordedCall;
+    use joj_analysis::trace::header::RecordingFacts;
 
     use super::*;
 
@@ -274,15 +289,29 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_by_running_the_program_says_why() {
-        let is_had = |row, outside, durable| way(row, outside, durable).is_ok();
+        let is_had = |row, outside, stays| way(row, outside, stays).is_ok();
         assert!(
-            is_had(Configuration::AllInMemory, None, true)
-                && is_had(Configuration::NoSync, Some("/a"), false)
+            is_had(Configuration::AllInMemory, None, Some("O_SYNC"))
+                && is_had(Configuration::NoSync, Some("/a"), None)
         );
         assert!(
-            !is_had(Configuration::AllInMemory, Some("/a"), false)
-                && !is_had(Configuration::NoSync, None, true)
+            !is_had(Configuration::AllInMemory, Some("/a"), None)
+                && !is_had(Configuration::NoSync, None, Some("O_SYNC"))
         );
-        assert!(!is_had(Configuration::Wal, None, false));
+        assert!(!is_had(Configuration::Wal, None, None));
+    }
+
+    #[test]
+    fn syncs_in_a_queue_go_past_the_filter() {
+        let stays = |what: &str| {
+            let not_replayed = BTreeMap::from([(what.to_owned(), 3)]);
+            let mut recording = Recording::default();
+            recording.header.recording = Some(RecordingFacts { not_replayed, ..RecordingFacts::default() });
+            syncs_that_stay(&recording)
+        };
+        for what in ["io_submit: reads and writes through it are not seen", "io_uring_setup", "io_uring_enter: x"] {
+            assert!(stays(what).is_some_and(|why| why.contains("io_submit or io_uring")), "{what}");
+        }
+        assert_eq!(stays("mmap: reads through it are not seen"), None);
     }
 }
