@@ -245,3 +245,24 @@ fn a_copy_that_stays_is_told_with_the_remedy() {
         result.notes.iter().filter(|note| note.starts_with("The copy ") && note.contains("chattr -R -i"));
     assert_eq!(told.count(), 2, "{result:?}");
 }
+
+#[test]
+fn patterns_for_whole_paths_name_files_of_the_directory_itself() {
+    let scratch = Scratch::new("whatif-rerun-classes");
+    let place = place(&scratch).canonicalize().expect("a path");
+    let file = scratch.file("out.json");
+    let [permanent, cache] = ["permanent:", "cache:"].map(|class| {
+        format!("{class}{}/cc/{}*", place.display(), if class == "cache:" { "" } else { "keep" })
+    });
+    let json = file.display().to_string();
+    let words =
+        ["--json", &json, "--only", "recorded,caches-no-sync", "--class", &permanent, "--class", &cache];
+    let script = "mkdir cc; echo > cc/keep; sync cc/keep; echo > cc/two; sync cc/two";
+    let (code, said) = told(&whatif(&place, &words, script));
+    assert_eq!(code, Some(0), "{said}");
+    let result: WhatifResult =
+        serde_json::from_slice(&std::fs::read(&file).expect("a result")).expect("JSON");
+    let syncs = |configuration| result.figures(configuration).expect("figures").syncs;
+    assert_eq!(syncs(Configuration::Recorded), Some(2), "{result:?}");
+    assert_eq!(syncs(Configuration::CachesNoSync), Some(1), "{result:?}");
+}

@@ -11,6 +11,7 @@ use joj_analysis::recording::system_calls::calls::{DEVICE, NO_FILE};
 use joj_analysis::recording::whatif::advice;
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
+use joj_analysis::recording::whatif::variants;
 use serde::Serialize;
 
 use crate::command_line::record::{MethodChoice, RecordOptions};
@@ -129,7 +130,8 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     place::warn(&options.directory);
     if !options.rerun {
         let recorded = recorded(options)?;
-        return measure(options, &recorded, work_dir.path());
+        let recording = plan::read(&recorded.file)?;
+        return measure(options, &recorded, recording, work_dir.path());
     }
     let origin = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
     let words = live::words(&options.command)?;
@@ -147,15 +149,16 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     if let Some(path) = rerun.written_by_its_name(&recording, copy.path()) {
         return Err(WhatifError::Original(path));
     }
-    let mut result = measure(options, &recorded, work_dir.path())?;
+    // The copy goes: people, and their patterns, know the files by the names of the directory itself.
+    let mut named = recording.clone();
+    variants::named_below(&mut named, &copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
+    let mut result = measure(options, &recorded, named, work_dir.path())?;
     let rows: Vec<Configuration> = result.rows.iter().map(|row| row.configuration).collect();
     let recorded_there = (copy.path(), recorded.exit_code);
     let found = rerun.run(&rows, &recording, recorded_there, options.rounds, &mut left)?;
     for (row, found) in result.rows.iter_mut().zip(found) {
         row.rerun = Some(found);
     }
-    // The copy goes: people know the files by the names of the directory itself.
-    result.rename_files(&copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
     left.remove(copy);
     result.notes.extend(left.notes());
     result.advice = advice::sentences(&result);
@@ -238,9 +241,9 @@ fn record(options: &WhatifOptions, file: &Path) -> Result<i32, WhatifError> {
 fn measure(
     options: &WhatifOptions,
     recorded: &Recorded,
+    recording: Recording,
     directory: &Path,
 ) -> Result<WhatifResult, WhatifError> {
-    let recording = plan::read(&recorded.file)?;
     let settings = WhatifSettings::of(recording, options, directory);
     let needed_bytes = bytes_needed(&settings.recorded, InMemory::Nothing);
     room::check(directory, needed_bytes, "the files of the recording")?;

@@ -108,10 +108,8 @@ impl Rerun<'_> {
     ) -> Result<Vec<WhatifRerun>, ReplayError> {
         let bytes = self.bytes()?;
         let outside = written_outside(recording, copy);
-        let mut ways: Vec<Result<RerunWay, String>> = rows
-            .iter()
-            .map(|row| way(*row, outside.as_deref(), syncs_that_stay(recording)))
-            .collect();
+        let mut ways: Vec<Result<RerunWay, String>> =
+            rows.iter().map(|row| way(*row, outside.as_deref(), syncs_that_stay(recording))).collect();
         let mut elapsed_ns: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
         let begin_ns = shared_ns();
         let wanted = rounds.unwrap_or(ROUNDS);
@@ -309,7 +307,9 @@ mod tests {
             recording.header.recording = Some(RecordingFacts { not_replayed, ..RecordingFacts::default() });
             syncs_that_stay(&recording)
         };
-        for what in ["io_submit: reads and writes through it are not seen", "io_uring_setup", "io_uring_enter: x"] {
+        for what in
+            ["io_submit: reads and writes through it are not seen", "io_uring_setup", "io_uring_enter: x"]
+        {
             assert!(stays(what).is_some_and(|why| why.contains("io_submit or io_uring")), "{what}");
         }
         assert_eq!(stays("mmap: reads through it are not seen"), None);

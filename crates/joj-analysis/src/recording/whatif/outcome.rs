@@ -158,16 +158,6 @@ pub struct WhatifResult {
 }
 
 impl WhatifResult {
-    /// Names files below one directory as files below another.
-    pub fn rename_files(&mut self, from: &str, to: &str) {
-        let databases = self.databases.iter_mut().map(|database| &mut database.path);
-        for path in databases.chain(self.parts.iter_mut().map(|part| &mut part.files)) {
-            if let Some(below) = path.strip_prefix(from).filter(|below| below.starts_with('/')) {
-                *path = format!("{to}{below}");
-            }
-        }
-    }
-
     /// The figures of a configuration.
     pub fn figures(&self, configuration: Configuration) -> Option<&WhatifFigures> {
         self.rows.iter().find(|row| row.configuration == configuration)?.figures()

@@ -137,6 +137,28 @@ pub fn without_durable_writes(recording: &Recording) -> Recording {
     changed
 }
 
+/// What lies below one directory is named as if it lay below another, in calls and in what the recording says of itself.
+pub fn named_below(recording: &mut Recording, from: &str, to: &str) {
+    let mut known: HashMap<Text, Text> = HashMap::new();
+    let texts = &mut recording.texts;
+    let mut named = |path: Text| {
+        *known.entry(path).or_insert_with(|| {
+            let below = texts.get(path).strip_prefix(from);
+            let moved = below.filter(|below| below.is_empty() || below.starts_with('/'));
+            match moved.map(|below| format!("{to}{below}")) {
+                Some(moved) => texts.keep(&moved),
+                None => path,
+            }
+        })
+    };
+    for call in &mut recording.calls {
+        (call.path, call.second_path) = (named(call.path), named(call.second_path));
+    }
+    for said in &mut recording.header.inferred {
+        *said = said.replace(from, to);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,5 +249,19 @@ mod tests {
         assert!(has_durable_writes(&made.0) && !has_durable_writes(&without_durable_writes(&made.0)));
         let flags: Vec<u32> = without_durable_writes(&made.0).calls.iter().map(|call| call.flags).collect();
         assert_eq!(flags, [O_RDWR, 8, 7]);
+    }
+
+    #[test]
+    fn what_lay_in_a_copy_is_named_as_in_its_original() {
+        let mut made = Made::default();
+        made.push(CallKind::Rename, ["/d/copy-0/a", "/d/copy-0/b"], |_| ())
+            .push(CallKind::Open, ["/d/copy-0", ""], |_| ())
+            .push(CallKind::Unlink, ["/d/copy-01/a", ""], |_| ())
+            .push(CallKind::Unlink, ["/d/a", ""], |_| ());
+        made.0.header.inferred = vec!["/d/copy-0/a was there".to_owned()];
+        named_below(&mut made.0, "/d/copy-0", "/d");
+        assert_eq!(paths(&made.0), [["/d/a", "/d/b"], ["/d", ""], ["/d/copy-01/a", ""], ["/d/a", ""]]);
+        assert_eq!(made.0.calls[0].path, made.0.calls[3].path, "the same file has the same name");
+        assert_eq!(made.0.header.inferred, ["/d/a was there"]);
     }
 }
