@@ -3,6 +3,7 @@
 
 mod replay;
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -265,4 +266,18 @@ fn patterns_for_whole_paths_name_files_of_the_directory_itself() {
     let syncs = |configuration| result.figures(configuration).expect("figures").syncs;
     assert_eq!(syncs(Configuration::Recorded), Some(2), "{result:?}");
     assert_eq!(syncs(Configuration::CachesNoSync), Some(1), "{result:?}");
+}
+
+#[test]
+fn the_copy_itself_has_the_mode_and_the_time_of_the_directory() {
+    let scratch = Scratch::new("whatif-rerun-top");
+    let place = place(&scratch);
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o1750)).expect("its mode");
+    let time = Command::new("touch").args(["-d", "@1000000000"]).arg(&place).status();
+    assert!(time.is_ok_and(|status| status.success()));
+    let facts = std::fs::metadata(&place).expect("the directory");
+    let expected = format!("{}:{} 1750 1000000000", facts.uid(), facts.gid());
+    let result = result(&place, &format!("test \"$(stat -c '%u:%g %a %Y' .)\" = '{expected}'"));
+    assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
+    assert!(rerun(&result, Configuration::AllInMemory).is_ok(), "{:?}", result.rows);
 }

@@ -1,6 +1,7 @@
 //! `joj whatif` from its options to its exit code.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -123,19 +124,20 @@ pub fn report<T: Serialize>(
 }
 
 fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
+    // Before anything is made in it.
+    let origin = options.rerun.then(origin).transpose()?;
     // A directory of joj's own, so that all goes at the end, whatever that is.
     // By its whole name: while the command is recorded in a copy, joj stands there, too.
     let whole = options.directory.canonicalize();
     let work_dir = plan::make_named(whole.as_ref().unwrap_or(&options.directory), "joj-whatif")?;
     place::warn(&options.directory);
-    if !options.rerun {
+    let Some((origin, facts)) = origin else {
         let recorded = recorded(options)?;
         let recording = plan::read(&recorded.file)?;
         return measure(options, &recorded, recording, work_dir.path());
-    }
-    let origin = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
+    };
     let words = live::words(&options.command)?;
-    let rerun = Rerun { words, origin, directory: work_dir.path() };
+    let rerun = Rerun { words, origin, facts, directory: work_dir.path() };
     if let Some((word, whole)) = rerun.outside() {
         return Err(WhatifError::Outside { word: word.to_owned(), whole });
     }
@@ -163,6 +165,13 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     result.notes.extend(left.notes());
     result.advice = advice::sentences(&result);
     Ok(result)
+}
+
+/// The directory in which joj stands.
+fn origin() -> Result<(PathBuf, Metadata), ReplayError> {
+    let origin = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
+    let facts = std::fs::metadata(&origin).map_err(ReplayError::WorkingDirectory)?;
+    Ok((origin, facts))
 }
 
 /// The recording of the command in another directory than joj's.

@@ -31,12 +31,13 @@ pub fn bytes(directory: &Path) -> Result<u64, (PathBuf, io::Error)> {
     Ok(sum)
 }
 
-/// Copies them into `to`, an empty directory, with their owners, permissions and times. A file with several names has them in the copy, too,
-/// and holes stay holes. Sockets are left out, and without root devices and other users' ownership.
+/// Copies them into `to`, an empty directory, with their owners, permissions and times, and gives `to` those of `itself`: the directory's as it
+/// was before anything was made in it. A file with several names has them in the copy, too, and holes stay holes. Sockets are left out, and
+/// without root devices and other users' ownership.
 /// # Errors
 /// What the system said, of which file; [`io::ErrorKind::Interrupted`] after a signal. A part is there then.
-pub fn copy(from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
-    let mut directories = Vec::new();
+pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<(), (PathBuf, io::Error)> {
+    let mut directories = vec![(to.to_owned(), itself.clone())];
     let mut known: HashMap<(u64, u64), PathBuf> = HashMap::new();
     walk(from, &mut |path, facts| {
         let place = to.join(path.strip_prefix(from).unwrap_or(path));
@@ -184,7 +185,13 @@ mod tests {
         sparse.write_all_at(b"data", 4 << 20).unwrap();
         let block = sparse.metadata().unwrap().blocks() * BLOCK_BYTES;
         assert_eq!(bytes(&from).unwrap(), 4 + block);
-        copy(&from, &to).unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o1770)).unwrap();
+        let itself = fs::metadata(&from).unwrap();
+        std::os::unix::fs::chown(&to, None, Some(itself.gid())).unwrap();
+        copy(&from, &to, &itself).unwrap();
+        let top = fs::metadata(&to).unwrap();
+        let told = |facts: &fs::Metadata| (facts.mode(), facts.uid(), facts.gid(), facts.modified().unwrap());
+        assert_eq!(told(&top), told(&itself));
         let mut names = Vec::new();
         walk(&to, &mut |path, _| {
             names.push(path.strip_prefix(&to).unwrap().display().to_string());

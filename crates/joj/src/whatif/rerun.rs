@@ -2,6 +2,7 @@
 //!
 //! Each run begins with a copy of the directory in which joj stands, and the copy goes at its end.
 
+use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -41,6 +42,8 @@ pub struct Rerun<'a> {
     pub words: Vec<String>,
     /// The directory whose files it begins with: joj's own working directory.
     pub origin: PathBuf,
+    /// Its owner, mode and times before joj made anything in it.
+    pub facts: Metadata,
     /// The directory on the disk that is measured, below which copies are made.
     pub directory: &'a Path,
 }
@@ -74,9 +77,11 @@ impl Rerun<'_> {
     }
 
     fn fill(&self, copy: &WorkDir) -> Result<(), ReplayError> {
-        directory_copy::copy(&self.origin, copy.path()).map_err(|(path, error)| match error.kind() {
-            io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
-            _ => ReplayError::of_file(self.directory, path, error),
+        directory_copy::copy(&self.origin, copy.path(), &self.facts).map_err(|(path, error)| {
+            match error.kind() {
+                io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
+                _ => ReplayError::of_file(self.directory, path, error),
+            }
         })
     }
 
