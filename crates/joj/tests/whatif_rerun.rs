@@ -281,3 +281,32 @@ fn the_copy_itself_has_the_mode_and_the_time_of_the_directory() {
     assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
     assert!(rerun(&result, Configuration::AllInMemory).is_ok(), "{:?}", result.rows);
 }
+
+#[test]
+fn memory_that_would_become_full_is_a_reason_and_no_figure() {
+    let scratch = Scratch::new("whatif-rerun-full");
+    let place = place(&scratch);
+    std::fs::write(place.join("big"), vec![1; 3 << 20]).expect("a file");
+    // What is made and removed again needs room, too; and a directory in which nothing more can be made.
+    let programs = [
+        (
+            "size=8M",
+            "dd if=/dev/zero of=y bs=64k count=160; rm y; true",
+            "all that the program writes need 13,",
+        ),
+        ("size=8M,nr_inodes=3", "true", "bytes, or inodes (`df -i`), are all used"),
+    ];
+    for (options, program, expected) in programs {
+        let script = format!(
+            "mount -t tmpfs -o {options} none /dev/shm && cd place && $1 whatif --rerun --rounds 1 --only recorded,all-in-ram --json \
+             ../out.json -- sh -c '{program}'"
+        );
+        let Some((code, said)) = with_own_mounts(&scratch.file(""), &script) else { return };
+        assert_eq!(code, Some(0), "{said}");
+        let result = std::fs::read(scratch.file("out.json")).expect("a result");
+        let result: WhatifResult = serde_json::from_slice(&result).expect("JSON");
+        let reason = rerun(&result, Configuration::AllInMemory).expect_err("no room");
+        assert!(reason.contains(expected), "{reason}");
+        assert!(rerun(&result, Configuration::Recorded).is_ok(), "{result:?}");
+    }
+}

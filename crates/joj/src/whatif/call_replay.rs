@@ -55,7 +55,9 @@ pub fn replay(plan: &Plan, directory: &Path, in_memory: InMemory) -> Result<Call
     let sources = Sources::of(&Place::of(directory));
     let memory = match in_memory {
         InMemory::Nothing => None,
-        _ => Some(memory::directory(bytes_needed(plan, in_memory)).map_err(ReplayError::Memory)?),
+        _ => {
+            Some(memory::directory(bytes_needed(plan, in_memory), "the files").map_err(ReplayError::Memory)?)
+        }
     };
     let place = memory.as_ref().filter(|_| in_memory == InMemory::All).map_or(directory, WorkDir::path);
     let work_dir = plan::make_directory(place)?;

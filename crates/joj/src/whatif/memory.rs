@@ -8,14 +8,14 @@ use crate::machine::proc::memory::available_kib;
 use crate::show::text::count;
 
 /// Where Linux has one.
-const SHARED_MEMORY: &str = "/dev/shm";
+pub const SHARED_MEMORY: &str = "/dev/shm";
 /// What it is called below the directory of a replay. No recorded path begins so.
 pub const IN_REPLAY: &str = "/.joj-files-in-ram";
 
-/// A directory in memory, if files of so many bytes have room there.
+/// A directory in memory, if so many bytes have room there. `whose`: what needs them, in the plural.
 /// # Errors
 /// Why there is none.
-pub fn directory(needed_bytes: u64) -> Result<WorkDir, String> {
+pub fn directory(needed_bytes: u64, whose: &str) -> Result<WorkDir, String> {
     let place = Path::new(SHARED_MEMORY);
     let kind = Place::of(place).filesystem.kind;
     if kind != "tmpfs" {
@@ -26,7 +26,7 @@ pub fn directory(needed_bytes: u64) -> Result<WorkDir, String> {
     let free_bytes = of_filesystem.unwrap_or(u64::MAX).min(of_machine);
     if needed_bytes > free_bytes {
         let [needed, free] = [needed_bytes.div_ceil(1024), free_bytes / 1024].map(count);
-        return Err(format!("the files need {needed} KiB, and {free} KiB of memory are free"));
+        return Err(format!("{whose} need {needed} KiB, and {free} KiB of memory are free"));
     }
     WorkDir::named(place, "joj-whatif").map_err(|error| error.to_string())
 }

@@ -2,6 +2,7 @@
 //!
 //! Each run begins with a copy of the directory in which joj stands, and the copy goes at its end.
 
+use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -111,7 +112,7 @@ impl Rerun<'_> {
         rounds: Option<u32>,
         left: &mut LeftBehind,
     ) -> Result<Vec<WhatifRerun>, ReplayError> {
-        let bytes = self.bytes()?;
+        let bytes = most_bytes(self.bytes()?, recording, copy);
         let outside = written_outside(recording, copy);
         let mut ways: Vec<Result<RerunWay, String>> =
             rows.iter().map(|row| way(*row, outside.as_deref(), syncs_that_stay(recording))).collect();
@@ -160,14 +161,20 @@ impl Rerun<'_> {
         left: &mut LeftBehind,
     ) -> Result<Result<u64, String>, ReplayError> {
         let copy = if way.in_memory {
-            match memory::directory(bytes) {
+            match memory::directory(bytes, "the files and all that the program writes") {
                 Ok(copy) => copy,
                 Err(reason) => return Ok(Err(reason)),
             }
         } else {
             plan::make_named(self.directory, "joj-whatif")?
         };
-        self.fill(&copy)?;
+        match self.fill(&copy) {
+            Err(ReplayError::Full { what, .. }) if way.in_memory => {
+                let why = "bytes, or inodes (`df -i`), are all used";
+                return Ok(Err(format!("{what} in {}: {why}", memory::SHARED_MEMORY)));
+            }
+            filled => filled?,
+        }
         settle(self.directory);
         let filter = if way.without_syncs { seccomp::without_syncs() } else { None };
         let begin_ns = shared_ns();
@@ -219,6 +226,29 @@ fn way(row: Configuration, outside: Option<&str>, syncs_stay: Option<&str>) -> R
             Err("the program itself has to load waldio".to_owned())
         }
     }
+}
+
+/// Bytes that a copy of so many takes at most while the program runs: it may make files and remove them again. What is left in `copy`
+/// shows what the recording does not have, as copy_file_range.
+fn most_bytes(bytes: u64, recording: &Recording, copy: &Path) -> u64 {
+    let opened = opened(recording);
+    let takes = recording.calls.iter().filter(|call| {
+        let path = opened.get(&call.description);
+        call.result >= 0 && path.is_none_or(|path| !NO_FILES.iter().any(|place| path.starts_with(place)))
+    });
+    let written = takes.map(|call| match call.kind {
+        CallKind::Fallocate => call.bytes,
+        kind if kind.is_write() => call.result.unsigned_abs(),
+        _ => 0,
+    });
+    let written = written.fold(0, u64::saturating_add);
+    bytes.saturating_add(written).max(directory_copy::bytes(copy).unwrap_or(0))
+}
+
+/// The path with which each open file description was opened.
+fn opened(recording: &Recording) -> HashMap<u32, &str> {
+    let opens = recording.calls.iter().filter(|call| call.kind == CallKind::Open && call.result >= 0);
+    opens.map(|call| (call.description, recording.texts.get(call.path))).collect()
 }
 
 /// Why the filter does not stop all that the program makes durable.

@@ -173,7 +173,7 @@ fn no_cache(options: &WhatifOptions) -> String {
 
 /// Looks now whether there is such a place, and not after a minute.
 fn in_memory(plan: Arc<Plan>, in_memory: InMemory) -> Result<RowSetting, String> {
-    memory::directory(bytes_needed(&plan, in_memory))?;
+    memory::directory(bytes_needed(&plan, in_memory), "the files")?;
     Ok(RowSetting::Calls { plan, in_memory })
 }
 
