@@ -310,3 +310,19 @@ fn memory_that_would_become_full_is_a_reason_and_no_figure() {
         assert!(rerun(&result, Configuration::Recorded).is_ok(), "{result:?}");
     }
 }
+
+#[test]
+fn a_name_that_is_too_long_to_be_copied_says_what_to_do() {
+    let scratch = Scratch::new("whatif-rerun-deep");
+    let place = place(&scratch);
+    let deep = "i=0; while [ $i -lt 25 ]; do n=$(printf %0200d $i); mkdir $n && cd -P $n || exit 1; i=$((i + 1)); done";
+    let made = Command::new("sh").current_dir(&place).args(["-c", deep]).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let (code, said) = told(&whatif(&place, &["--only", "recorded"], "true"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("cannot copy ") && said.contains("fewer lie in each other, or leave --rerun out"),
+        "{said}"
+    );
+    assert!(said.len() < 1_000, "{said}");
+}

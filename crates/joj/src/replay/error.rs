@@ -15,6 +15,9 @@ use crate::machine::proc::worker_process::NoOwnFile;
 use crate::record::error::RecordError;
 use crate::trace_file::TraceReadError;
 
+/// So many letters of a name are told where it may have thousands.
+const LETTERS_MAX: usize = 200;
+
 /// Why there is no result. Nothing of the replay is left then.
 #[derive(Debug, Error)]
 pub enum ReplayError {
@@ -68,6 +71,15 @@ pub enum ReplayError {
     /// A file of the replay cannot be made or read.
     #[error("cannot make {}: {error}", .path.display())]
     File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file of the working directory cannot be copied.
+    #[error("cannot copy {}: {error}; {remedy}", begin(.path), remedy = copy_remedy(.error))]
+    Copy {
         /// The file.
         path: PathBuf,
         /// What the system said.
@@ -165,6 +177,14 @@ impl ReplayError {
         }
     }
 
+    /// Of a file that cannot be copied; `place` is where the copies are.
+    pub fn of_copy(place: &Path, path: PathBuf, error: io::Error) -> Self {
+        match Self::of_file(place, path, error) {
+            Self::File { path, error } => Self::Copy { path, error },
+            full => full,
+        }
+    }
+
     /// Of a worker that gives no answer; `directory` is the one that was given.
     pub fn of_stop(stop: Stop, directory: &Path) -> Self {
         match stop {
@@ -172,5 +192,26 @@ impl ReplayError {
             Stop::Full(what) => Self::Full { place: directory.to_owned(), what },
             Stop::Failed(reason) => Self::Sqlite(reason),
         }
+    }
+}
+
+/// A name may have thousands of letters.
+fn begin(path: &Path) -> String {
+    let name = path.display().to_string();
+    let end = name.char_indices().nth(LETTERS_MAX).map(|(end, _)| end);
+    end.map_or_else(|| name.clone(), |end| format!("{}..", &name[..end]))
+}
+
+fn copy_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "each run begins with a copy of all files of this directory: make them readable for you, or run joj from a directory that has \
+             none of others"
+        }
+        io::ErrorKind::InvalidFilename => {
+            "a call takes no more than 4,095 bytes of a name: run joj from a directory below which fewer lie in each other, or leave \
+             --rerun out"
+        }
+        _ => "run joj from a directory with the program's files alone, or leave --rerun out",
     }
 }

@@ -61,8 +61,8 @@ impl Rerun<'_> {
     /// # Errors
     /// Files that cannot be read, or that have no room on the disk.
     pub fn bytes(&self) -> Result<u64, ReplayError> {
-        let bytes =
-            directory_copy::bytes(&self.origin).map_err(|(path, error)| ReplayError::File { path, error })?;
+        let bytes = directory_copy::bytes(&self.origin)
+            .map_err(|(path, error)| ReplayError::of_copy(self.directory, path, error))?;
         room::check(self.directory, bytes, "the files of this directory")?;
         Ok(bytes)
     }
@@ -81,7 +81,7 @@ impl Rerun<'_> {
         directory_copy::copy(&self.origin, copy.path(), &self.facts).map_err(|(path, error)| {
             match error.kind() {
                 io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
-                _ => ReplayError::of_file(self.directory, path, error),
+                _ => ReplayError::of_copy(self.directory, path, error),
             }
         })
     }
