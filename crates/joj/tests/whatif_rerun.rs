@@ -326,3 +326,21 @@ fn a_name_that_is_too_long_to_be_copied_says_what_to_do() {
     );
     assert!(said.len() < 1_000, "{said}");
 }
+
+#[test]
+fn no_run_changes_a_file_of_the_directory_by_what_joj_has_open_nor_its_mode_unseen() {
+    let scratch = Scratch::new("whatif-rerun-held");
+    let place = place(&scratch);
+    let script =
+        "exec 7>held; exec \"$0\" whatif --rerun --rounds 1 --only recorded -- sh -c 'echo data >&7'";
+    let run = Command::new("sh").current_dir(&place).args(["-c", script, env!("CARGO_BIN_EXE_joj")]).output();
+    let (code, said) = told(&run.expect("joj"));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(std::fs::read_to_string(place.join("held")).expect("the file"), "", "{said}");
+    let given = place.join("given").display().to_string();
+    let (code, said) = told(&whatif(&place, &["--only", "recorded"], &format!("chmod 600 {given}")));
+    assert!(
+        code == Some(1) && said.contains(&format!("writes {given} by its whole name")),
+        "{code:?} {said}"
+    );
+}

@@ -22,6 +22,7 @@ use crate::machine::files::output_file;
 use crate::machine::files::place::{self, Place};
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
+use crate::machine::proc::watched_command::keep_descriptors;
 use crate::record::live;
 use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
@@ -167,8 +168,10 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     Ok(result)
 }
 
-/// The directory in which joj stands.
+/// The directory in which joj stands. From now on programs get no descriptor of its files.
 fn origin() -> Result<(PathBuf, Metadata), ReplayError> {
+    // One that joj was started with may be of a file in it.
+    keep_descriptors();
     let origin = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
     let facts = std::fs::metadata(&origin).map_err(ReplayError::WorkingDirectory)?;
     Ok((origin, facts))

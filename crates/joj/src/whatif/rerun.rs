@@ -271,23 +271,29 @@ fn written_outside(recording: &Recording, copy: &Path) -> Option<String> {
     written(recording, copy).find(is_on_disk).map(str::to_owned)
 }
 
-/// Files that the program writes and that are not in the directory in which it was recorded.
+/// Files that the program writes or whose attributes it sets, and that are not in the directory in which it was recorded.
 fn written<'a>(recording: &'a Recording, copy: &'a Path) -> impl Iterator<Item = &'a str> {
     let is_outside = move |path: &&str| {
         let path = Path::new(path);
         path.is_absolute() && !path.starts_with(copy) && !NO_FILES.iter().any(|place| path.starts_with(place))
     };
+    let opened = opened(recording);
     let written = recording.calls.iter().filter(|call| call.result >= 0).filter(|call| match call.kind {
+        CallKind::SetAttributes | CallKind::FsetAttributes => true,
         CallKind::Open => call.flags & O_ACCMODE != O_RDONLY || call.flags & O_CREAT != 0,
         CallKind::Truncate | CallKind::Rename | CallKind::Link | CallKind::Symlink => true,
         CallKind::Unlink | CallKind::Mkdir | CallKind::Rmdir => true,
         _ => false,
     });
-    let paths = written.flat_map(|call| match call.kind {
-        CallKind::Rename | CallKind::Link => [call.path, call.second_path],
-        _ => [call.path, call.path],
+    let paths = written.flat_map(move |call| {
+        let path = recording.texts.get(call.path);
+        match call.kind {
+            CallKind::Rename | CallKind::Link => [path, recording.texts.get(call.second_path)],
+            CallKind::FsetAttributes => [opened.get(&call.description).copied().unwrap_or_default(); 2],
+            _ => [path; 2],
+        }
     });
-    paths.map(|path| recording.texts.get(path)).filter(is_outside)
+    paths.filter(is_outside)
 }
 
 #[cfg(test)]
@@ -309,7 +315,9 @@ mod tests {
             written_outside(&recording, copy)
         };
         assert_eq!(found(CallKind::Open, "/usr/other", 1).as_deref(), Some("/usr/other"));
-        assert_eq!(found(CallKind::Unlink, "/usr/other", 0).as_deref(), Some("/usr/other"));
+        for kind in [CallKind::Unlink, CallKind::SetAttributes] {
+            assert_eq!(found(kind, "/usr/other", 0).as_deref(), Some("/usr/other"));
+        }
         for (kind, path, flags) in [
             (CallKind::Open, "/usr/other", O_RDONLY),
             (CallKind::Open, "/usr/copy/own", 1),
