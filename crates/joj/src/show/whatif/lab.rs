@@ -6,10 +6,9 @@ use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::lab_result::{WhatifLabDisk, WhatifLabOutcome, WhatifLabResult};
 use joj_analysis::recording::whatif::outcome::WhatifResult;
 
-use crate::show::bench::page::whole;
 use crate::show::sheet::Sheet;
 use crate::show::svg::escape;
-use crate::show::whatif::page::{STYLE, body};
+use crate::show::whatif::page::{body, document};
 use crate::show::whatif::{markdown_body, text as text_of};
 
 /// The result for a terminal.
@@ -54,7 +53,7 @@ pub fn page(result: &WhatifLabResult) -> String {
             WhatifLabOutcome::Failed(reason) => format!("<p>{}</p>\n", escape(&failed(disk, reason))),
         };
     }
-    whole(&format!("joj whatif: {}", result.recording), STYLE, &text)
+    document(&result.recording, &text)
 }
 
 fn name(disk: &WhatifLabDisk) -> String {
@@ -134,7 +133,7 @@ mod tests {
         let result = WhatifLabResult {
             format: String::new(),
             version: 1,
-            recording: "app.joj".to_owned(),
+            recording: "app\u{202e}\u{1b}.joj".to_owned(),
             machine: Default::default(),
             disks: vec![disk("a", 2e9), disk("b", 3e9), failed],
         };
@@ -148,6 +147,7 @@ mod tests {
         assert!(markdown.contains("\n| as recorded | 2.00 s | 3.00 s |\n"), "{markdown}");
         assert!(markdown.contains("\n## ext4 b\n"), "{markdown}");
         let page = page(&result);
+        assert!(page.contains("<title>joj whatif: app\\u{202e}\\u{1b}.joj</title>"), "{page}");
         assert!(page.contains("<h2>ext4 &lt;c&gt;</h2>") && !page.contains("<guest>"), "{page}");
         let one = WhatifLabResult { disks: vec![disk("a", 2e9)], ..result };
         assert!(!super::text(&one).contains("\nelapsed"));

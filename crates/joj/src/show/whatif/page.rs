@@ -8,10 +8,11 @@ use crate::show::bench::page::whole;
 use crate::show::svg::{Fill, escape};
 use crate::show::text::number;
 use crate::show::whatif::{head, measured, missing, sheet};
+use crate::show::words::plain;
 
 const ELAPSED: Fill = Fill { colour: "#0072b2", opacity: 1.0 };
 const BLOCKED: Fill = Fill { colour: "#d55e00", opacity: 0.8 };
-pub const STYLE: &str = "
+const STYLE: &str = "
 ul.said { padding-left: 1.2em; } ul.said li { margin: .15em 0; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; }
 table.dense td:last-child { text-align: left; white-space: normal; }
@@ -20,7 +21,14 @@ table.dense td:last-child { text-align: left; white-space: normal; }
 /// The page.
 pub fn page(result: &WhatifResult) -> String {
     let body = format!("<h1>What would make it faster</h1>\n{}", body(result));
-    whole(&format!("joj whatif: {}", result.recording), STYLE, &body)
+    document(&result.recording, &body)
+}
+
+/// The document. Names and commands may have letters that act, or that no HTML may have: they are spelled out.
+pub fn document(recording: &str, body: &str) -> String {
+    let text = whole(&format!("joj whatif: {recording}"), STYLE, body);
+    let lines: Vec<String> = text.split('\n').map(plain).collect();
+    lines.join("\n")
 }
 
 /// What stands below the title.
