@@ -146,6 +146,13 @@ class Comparison(FleetTest):
             for row in compare(load(place), "app_version", "1.0", "2.0"):
                 self.assertEqual(row.verdict, "none", f"{place.name}: {row}")
 
+    def test_checkpoints_are_judged_where_each_device_has_as_many_commits(self) -> None:
+        from joj.comparison import _with_commits, difference
+
+        found = difference("kib_with_checkpoints", [(1.0, 1.25)] * 20)
+        for commits, verdict in (([(64, 64)] * 20, "regression"), ([(64, 64)] * 19 + [(63, 64)], "unequal")):
+            self.assertEqual(_with_commits(found, commits).verdict, verdict)
+
     def test_of_few_devices_nothing_is_said(self) -> None:
         from joj.comparison import PAIRS_MIN, difference
 
