@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use joj_analysis::lab::program_crash::{Checked, Finding, HostWord, ProgramRun};
 use joj_device::crash::Missing;
@@ -100,8 +100,9 @@ pub const PROGRAM_RECORDING_ENDS: [&str; 7] = ["log", "requests", "output", "tra
 /// What was read or looked for on the host, as it was then.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UsedFile {
-    /// Its whole path on the host.
-    pub path: String,
+    /// Its whole path on the host. As JSON it is a list of bytes where it is no UTF-8.
+    #[serde(with = "path_text")]
+    pub path: PathBuf,
     /// It was opened, listed or followed, and not only looked for.
     is_read: bool,
     /// None where nothing was there.
@@ -117,9 +118,38 @@ struct UsedFacts {
     changed: Option<(u64, i64, i64)>,
 }
 
+mod path_text {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum TextOrBytes {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => path.as_os_str().as_bytes().serialize(serializer),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Ok(match TextOrBytes::deserialize(deserializer)? {
+            TextOrBytes::Text(text) => text.into(),
+            TextOrBytes::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
+}
+
 impl UsedFile {
     /// What is at `at` now, and is the host's `path`.
-    pub fn of(path: &str, at: &Path, is_read: bool) -> UsedFile {
+    pub fn of(path: &Path, at: &Path, is_read: bool) -> UsedFile {
         let facts = fs::symlink_metadata(at).ok().map(|facts| UsedFacts {
             mode: facts.mode(),
             owner: (facts.uid(), facts.gid()),
@@ -130,7 +160,7 @@ impl UsedFile {
 
     /// True on the host where something else is there now.
     pub fn is_changed(&self) -> bool {
-        UsedFile::of(&self.path, Path::new(&self.path), self.is_read) != *self
+        UsedFile::of(&self.path, &self.path, self.is_read) != *self
     }
 }
 
@@ -160,7 +190,9 @@ impl Written for ProgramWritten {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::fs::{File, Permissions};
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
     use std::time::UNIX_EPOCH;
 
@@ -175,8 +207,8 @@ mod tests {
     fn a_file_is_another_one_after_each_change_even_with_its_bytes_and_time_as_before() {
         let directory = std::env::temp_dir().join(format!("joj-used-file-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("file");
-        let used = |path: &Path, is_read| UsedFile::of(path.to_str().unwrap(), path, is_read);
+        let path = directory.join(OsStr::from_bytes(b"no\xffutf8"));
+        let used = |path: &Path, is_read| UsedFile::of(path, path, is_read);
         let write = |path: &Path, text: &str| {
             fs::write(path, text).unwrap();
             File::options().write(true).open(path).unwrap().set_modified(UNIX_EPOCH).unwrap();
@@ -194,6 +226,8 @@ mod tests {
         ];
         for (number, change) in changes.iter().enumerate() {
             let before = [true, false].map(|is_read| used(&path, is_read));
+            let text = serde_json::to_string(&before[0]).unwrap();
+            assert_eq!(serde_json::from_str::<UsedFile>(&text).unwrap(), before[0], "{text}");
             assert!(!before.iter().any(UsedFile::is_changed));
             tick();
             change();

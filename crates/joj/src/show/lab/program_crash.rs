@@ -9,6 +9,7 @@ use joj_analysis::lab::program_crash::{
 
 use crate::show::paper::columns;
 use crate::show::text::duration;
+use crate::show::words::plain;
 
 /// Missing writes that are told of a state.
 const WRITES_SHOWN: usize = 12;
@@ -120,8 +121,9 @@ fn remarks(text: &mut String, volume: &ProgramVolume, run: &ProgramRun) {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let _ = writeln!(
             text,
-            "{name}: of this machine's files {first}{more} changed since the program or the check used them: what was found may be of \
-             the old ones or of the new ones"
+            "{name}: of this machine's files {}{more} changed since the program or the check used them: what was found may be of \
+             the old ones or of the new ones",
+            plain(first)
         );
     }
     // Where not all states were looked at, `failure` says so.

@@ -89,7 +89,8 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     let opened = pool.open(pool.jobs);
     let stop = match opened.and_then(|pool| session.work_off(&pool, state, &mut result.machine.kernel)) {
         Ok(Some(printed)) => {
-            output_file::print(&printed)?;
+            let end = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
+            output_file::print(&(printed + end))?;
             None
         }
         Ok(None) => None,

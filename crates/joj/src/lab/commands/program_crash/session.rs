@@ -114,9 +114,9 @@ impl<'a> CutSession<'a> {
     /// Notes of each filesystem which files of this machine are others now than when they were used.
     pub fn note_changed(&mut self) {
         for (volume, used) in self.found.iter_mut().zip(&self.used) {
-            let changed: BTreeSet<&String> =
-                used.iter().filter(|file| file.is_changed()).map(|file| &file.path).collect();
-            volume.changed_files = changed.into_iter().cloned().collect();
+            let changed = used.iter().filter(|file| file.is_changed());
+            let names: BTreeSet<String> = changed.map(|file| file.path.display().to_string()).collect();
+            volume.changed_files = names.into_iter().collect();
         }
     }
 

@@ -71,7 +71,7 @@ impl UsedFiles {
 }
 
 impl ListedFiles {
-    /// What they are on the host, and what was looked for there. Paths that are no UTF-8 are left out.
+    /// What they are on the host, and what was looked for there.
     pub fn facts(&self) -> Vec<UsedFile> {
         let below = self.below();
         let used: BTreeSet<&Path> =
@@ -79,10 +79,10 @@ impl ListedFiles {
         let looked_for = self.names.looked_for.iter().map(PathBuf::as_path);
         let only_looked_for = looked_for.filter(|path| is_host_s(path) && !used.contains(path)).collect();
         let facts = |paths: BTreeSet<&Path>, is_read| -> Vec<UsedFile> {
-            let paths = paths.into_iter().filter_map(Path::to_str);
-            let of =
-                |path| UsedFile::of(&format!("/{path}"), &Path::new(guest_path::HOST).join(path), is_read);
-            paths.map(of).collect()
+            let of = |path| {
+                UsedFile::of(&Path::new("/").join(path), &Path::new(guest_path::HOST).join(path), is_read)
+            };
+            paths.into_iter().map(of).collect()
         };
         let facts_of_those = facts(only_looked_for, false);
         [facts(used, true), facts_of_those].concat()

@@ -5,8 +5,10 @@
 //! (include/linux/dcache.h). Elsewhere the names are none that exist, and nothing is kept.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// The tracing filesystem.
@@ -66,9 +68,10 @@ impl HostNames {
     /// What was noted since.
     pub fn noted(self) -> NotedNames {
         let mut noted = NotedNames::default();
-        // Of names that are no UTF-8 no file is found.
-        let text = fs::read(format!("{TRACING}/trace")).unwrap_or_default();
-        for line in String::from_utf8_lossy(&text).lines() {
+        // A byte a letter: names may be any bytes.
+        let bytes = fs::read(format!("{TRACING}/trace")).unwrap_or_default();
+        let text: String = bytes.into_iter().map(char::from).collect();
+        for line in text.split('\n') {
             let is_link = line.contains(&format!(" {}: ", FOLLOWED[0]));
             let paths = if is_link { &mut noted.followed } else { &mut noted.looked_for };
             paths.extend(path(line));
@@ -94,7 +97,8 @@ fn path(line: &str) -> Option<PathBuf> {
     let mut names: Vec<&str> = names.split("\" n").map(name).collect::<Option<_>>()?;
     let root = names.iter().position(|name| *name == "/")?;
     names.truncate(root);
-    Some(names.iter().rev().collect())
+    let bytes = |name: &&str| name.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
+    Some(names.iter().rev().map(|name| OsString::from_vec(bytes(name))).collect())
 }
 
 /// What stands in the quotes of `1="name"`, the first without its number.
@@ -114,5 +118,7 @@ mod tests {
         assert_eq!(path(spaced), Some(PathBuf::from("a b")));
         assert_eq!(path(r#" followed: (x) n0="deep" n1="er""#), None, "its begin is not told");
         assert_eq!(path("# tracer: nop"), None);
+        let odd = path(" looked_for: (x) n0=\"\u{ff}\" n1=\"/\"");
+        assert_eq!(odd, Some(PathBuf::from(OsString::from_vec(vec![0xff]))), "a name is bytes");
     }
 }

@@ -118,6 +118,29 @@ fn read(mut terminal: File, has_ended: &AtomicBool) -> io::Result<(Vec<u8>, Line
     }
 }
 
+/// The end of what was printed, and what of it that is.
+pub fn tail(bytes: &[u8], bytes_max: usize) -> String {
+    let left_out = bytes.len().saturating_sub(bytes_max);
+    let end = String::from_utf8_lossy(&bytes[left_out..]);
+    if left_out == 0 { end.into_owned() } else { format!("({left_out} bytes before are left out)\n{end}") }
+}
+
+/// All of standard output, and behind it that of standard error, which begins in a line of its own.
+pub fn both([out, error]: [String; 2]) -> String {
+    let end = if out.is_empty() || out.ends_with('\n') || error.is_empty() { "" } else { "\n" };
+    out + end + &error
+}
+
+/// The last line of standard output, and behind it that of standard error: which of them tells what is wrong, and which was printed
+/// last, is not known. A program that prints to a file keeps its lines back until its end.
+pub fn last_lines(printed: &[String; 2]) -> String {
+    let last = |text: &String| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
+    match printed.each_ref().map(last) {
+        [Some(out), Some(error)] if out != error => format!("{out} ({error})"),
+        [out, error] => out.or(error).unwrap_or_default(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +168,29 @@ mod tests {
     #[test]
     fn what_prints_to_a_terminal_alone_is_seen() {
         assert_eq!(shell("test -t 1 && echo yes", 60).output, b"yes\n");
+    }
+
+    #[test]
+    fn standard_error_begins_in_a_line_of_its_own() {
+        let both = |out: &str, error: &str| both([out.to_owned(), error.to_owned()]);
+        assert_eq!(both("out", "error"), "out\nerror");
+        assert_eq!(both("out\n", "error"), "out\nerror");
+        assert_eq!([both("", "error"), both("out", "")], ["error", "out"]);
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_long_output_is_told() {
+        assert_eq!(tail(b"abc", 3), "abc");
+        assert_eq!(tail(b"abcd", 3), "(1 bytes before are left out)\nbcd");
+    }
+
+    #[test]
+    fn what_is_wrong_may_be_told_on_either_output() {
+        let said = |out: &str, error: &str| last_lines(&[out.to_owned(), error.to_owned()]);
+        assert_eq!(said("looking\nWAY1 file gone\n\n", ""), "WAY1 file gone");
+        assert_eq!(said("", "Traceback\n KeyError: 'x'\n"), "KeyError: 'x'");
+        assert_eq!(said("WAY1 file gone\n", "warning: old\n"), "WAY1 file gone (warning: old)");
+        assert_eq!(said("gone\n", "gone\n"), "gone");
+        assert_eq!(said("\n", " "), "");
     }
 }
