@@ -3,6 +3,7 @@
 import argparse
 import io
 import sys
+from typing import NoReturn
 
 from joj.command import export, report, results
 from joj.command.output import CannotSay, flush, lines
@@ -55,8 +56,16 @@ def _run(arguments: list[str] | None) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """One whose complaint may be lost: not each Python 3.11 takes a standard error that is full."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"{self.format_usage()}{self.prog}: error: {message}\n")
+        raise SystemExit(2)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m joj", description="Answers from what joj writes")
+    parser = _Parser(prog="python3 -m joj", description="Answers from what joj writes")
     parser.add_argument("--version", action="version", version=VERSION)
     fleet = parser.add_subparsers(required=True).add_parser("fleet", help="many traces or results together")
     commands = fleet.add_subparsers(required=True)
