@@ -25,12 +25,21 @@ fn group_holds(side: Side, programs: &[Program]) -> GroupStats {
     hold_group(&machine, judges, programs, terms)
 }
 
-/// Runs where each commit is flushed alone would prove nothing.
-fn many_shared(stats: &GroupStats) {
-    if crate::support::group_plan::only().is_none() {
-        assert!(stats.deferred > stats.commits / 4, "few commits were deferred: {stats:?}");
-        assert!(stats.shared > 0, "no flush was shared: {stats:?}");
+/// Holds `programs`. Runs where each commit is flushed alone would prove nothing. On a machine that does much else few of them meet: those are
+/// run again.
+fn hold_with_shared(side: Side, programs: &[Program]) {
+    const RUNS_MAX: u32 = 4;
+    let mut stats = group_holds(side, programs);
+    if crate::support::group_plan::only().is_some() {
+        return;
     }
+    for _ in 1..RUNS_MAX {
+        if stats.shared == 0 {
+            stats = group_holds(side, programs);
+        }
+    }
+    assert!(stats.deferred > stats.commits / 4, "few commits were deferred: {stats:?}");
+    assert!(stats.shared > 0, "no flush was shared: {stats:?}");
 }
 
 #[test]
@@ -46,18 +55,18 @@ fn flushes_lose_nothing_of_two_connections() {
 
 #[test]
 fn shared_flushes_lose_nothing_of_two_connections() {
-    many_shared(&group_holds(Side::Flush, &warm(programs(2, 3, 30))));
+    hold_with_shared(Side::Flush, &warm(programs(2, 3, 30)));
 }
 
 #[test]
 fn shared_flushes_beside_durable_writes_lose_nothing() {
-    many_shared(&group_holds(Side::Fua, &warm(programs(2, 2, 30))));
+    hold_with_shared(Side::Fua, &warm(programs(2, 2, 30)));
 }
 
 #[test]
 fn shared_flushes_lose_nothing_of_three_connections() {
-    many_shared(&group_holds(Side::Flush, &warm(programs(3, 2, 20))));
-    many_shared(&group_holds(Side::Fua, &warm(programs(3, 0, 20))));
+    hold_with_shared(Side::Flush, &warm(programs(3, 2, 20)));
+    hold_with_shared(Side::Fua, &warm(programs(3, 0, 20)));
 }
 
 #[test]
@@ -68,7 +77,7 @@ fn commits_and_checkpoints_stop_anywhere_beside_others() {
         _ => false,
     };
     let pairs = every_program(&all_choices(), 2, 2).into_iter().filter(beside).collect();
-    many_shared(&group_holds(Side::Flush, &warm(pairs)));
+    hold_with_shared(Side::Flush, &warm(pairs));
 }
 
 #[test]
