@@ -1,6 +1,6 @@
 //! `joj whatif` from its options to its exit code.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use joj_analysis::bench::promise::Reservation;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::RecordedCall;
-use joj_analysis::recording::system_calls::calls::{DEVICE, NO_FILE};
 use joj_analysis::recording::whatif::advice;
 use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::left_out::left_out;
 use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
 use joj_analysis::recording::whatif::variants;
 use serde::Serialize;
@@ -301,20 +301,6 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
     };
     result.advice = advice::sentences(&result);
     result
-}
-
-/// Calls on files that are not replayed, and for which the disk may have worked.
-fn left_out(recording: &Recording) -> BTreeMap<String, u64> {
-    const ON_FILES: [&str; 7] =
-        ["copy_file_range", "io_submit", "io_uring_enter", "io_uring_setup", "msync", "sendfile", "splice"];
-    let mut found = BTreeMap::new();
-    for (what, calls) in recording.header.recording.iter().flat_map(|facts| &facts.not_replayed) {
-        let (call, why) = what.split_once(": ").unwrap_or((what, ""));
-        if ON_FILES.contains(&call) && ![DEVICE, NO_FILE].contains(&why) {
-            *found.entry(call.to_owned()).or_default() += calls;
-        }
-    }
-    found
 }
 
 fn place_line(directory: &Path, place: &Place) -> String {

@@ -11,6 +11,7 @@ use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::CallKind;
 use joj_analysis::recording::flags::{O_ACCMODE, O_CREAT, O_RDONLY};
 use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::left_out::syncs_in_a_queue;
 use joj_analysis::recording::whatif::outcome::WhatifRerun;
 use joj_analysis::recording::whatif::variants;
 use joj_analysis::statistics::Estimate;
@@ -256,9 +257,7 @@ fn syncs_that_stay(recording: &Recording) -> Option<&'static str> {
     if variants::has_durable_writes(recording) {
         return Some("the program opens or writes files with O_SYNC, O_DSYNC and the like, which stay");
     }
-    let mut others = recording.header.recording.iter().flat_map(|facts| facts.not_replayed.keys());
-    let is_queued = |what: &String| what.starts_with("io_submit") || what.starts_with("io_uring_");
-    others.any(is_queued).then_some(
+    syncs_in_a_queue(recording).then_some(
         "the program uses io_submit or io_uring, and syncs that it asks for so are not stopped by the filter",
     )
 }

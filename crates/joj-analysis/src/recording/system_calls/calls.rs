@@ -13,12 +13,12 @@ use super::output::CallOutput;
 use super::processes::{Closed, Meaning, TracedProcesses};
 
 /// Why a call is left out that is about a device, or about files that are none on a disk.
-pub const DEVICE: &str = "a device or what the kernel makes up";
+pub(crate) const DEVICE: &str = "a device or what the kernel makes up";
 /// What is written here makes the kernel drop what it keeps of files.
 pub(super) const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 pub(super) const CACHE_SWITCH: &str = "the switch that drops the kernel's caches";
 /// Why a call is left out that is about no file.
-pub const NO_FILE: &str = "a pipe, a socket or the like";
+pub(crate) const NO_FILE: &str = "a pipe, a socket or the like";
 const UNKNOWN: &str = "a descriptor whose opening was not seen";
 pub(super) const GONE: &str = "a name in a directory that is gone";
 pub(super) const UNREADABLE: &str = "a path that was not seen";
