@@ -158,6 +158,18 @@ pub fn trace_file(index: usize) -> String {
     format!("{TRACES_DIRECTORY}/{index:04}.parquet")
 }
 
+/// How long a guest may take for what it says that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Allowed {
+    /// It goes on with what it did.
+    WhatIsLeft,
+    /// A step of the cell: as long as a whole one.
+    Step,
+    /// It runs none of the user's commands: at least as long as for its start.
+    OwnWork,
+}
+
 /// What the guest says on its console.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -168,12 +180,8 @@ pub enum GuestLine {
     Ready(String),
     /// It begins with this cell.
     Begun(usize),
-    /// What it begins to do with the cell that it has begun with. It has as long for it as for a whole cell.
-    Step(String),
-    /// What it begins with that is none of the user's commands. It has at least as long for it as for its start.
-    Preparing(String),
-    /// How far it is with that.
-    Doing(String),
+    /// What it does with the cell that it has begun with, and how long it may take for it.
+    Doing(String, Allowed),
     /// The report of this cell is there.
     Done(usize),
     /// All units of the job are done.

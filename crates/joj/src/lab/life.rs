@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::lab::error::{SessionError, TimeLimit};
-use crate::lab::job::{GuestLine, marked};
+use crate::lab::job::{Allowed, GuestLine, marked};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
 use crate::machine::qemu::process::{Heard, Machine, MachineStart, Qemu};
@@ -127,15 +127,12 @@ impl Guest<'_> {
                     limit = Limit::from_now(self.limit.seconds);
                     told(Event::Begun(index));
                 }
-                Some(Ok(GuestLine::Step(what))) => {
-                    limit = Limit::from_now(self.limit.seconds);
-                    life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
-                }
-                Some(Ok(GuestLine::Preparing(what))) => {
-                    limit = Limit::from_now(self.limit.seconds.max(START_SECONDS));
-                    life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
-                }
-                Some(Ok(GuestLine::Doing(what))) => {
+                Some(Ok(GuestLine::Doing(what, allowed))) => {
+                    limit = match allowed {
+                        Allowed::WhatIsLeft => limit,
+                        Allowed::Step => Limit::from_now(self.limit.seconds),
+                        Allowed::OwnWork => Limit::from_now(self.limit.seconds.max(START_SECONDS)),
+                    };
                     life.running.into_iter().for_each(|unit| told(Event::Doing(unit, what.clone())));
                 }
                 Some(Ok(GuestLine::Done(index))) => {

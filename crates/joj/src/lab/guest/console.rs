@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use joj_device::request_log::{LoggedRequest, RequestSink};
 
-use crate::lab::job::{GuestLine, LINE_MARK};
+use crate::lab::job::{Allowed, GuestLine, LINE_MARK};
 
 /// Says a line to joj outside.
 pub fn say(line: &GuestLine) {
@@ -17,17 +17,17 @@ pub fn say(line: &GuestLine) {
 
 /// Says what is done next with the unit at hand: a step, for which there is as much time as for a unit.
 pub fn say_step(what: &str) {
-    say(&GuestLine::Step(what.to_owned()));
+    say(&GuestLine::Doing(what.to_owned(), Allowed::Step));
 }
 
 /// Says what is done next that is joj's own work, which the time for a step is not meant for.
 pub fn say_preparing(what: &str) {
-    say(&GuestLine::Preparing(what.to_owned()));
+    say(&GuestLine::Doing(what.to_owned(), Allowed::OwnWork));
 }
 
 /// Says how far the step at hand is.
 fn say_doing(what: &str) {
-    say(&GuestLine::Doing(what.to_owned()));
+    say(&GuestLine::Doing(what.to_owned(), Allowed::WhatIsLeft));
 }
 
 /// Says how much was written to a device from a moment on, after each [`STEP_BYTES`]. So a program that writes less is not slowed down, and one

@@ -77,15 +77,16 @@ impl ListedFiles {
         let used: BTreeSet<&Path> =
             below.iter().filter_map(|at| at.strip_prefix(guest_path::ROOT).ok()).collect();
         let looked_for = self.names.looked_for.iter().map(PathBuf::as_path);
-        let only_looked_for = looked_for.filter(|path| is_host_s(path) && !used.contains(path)).collect();
+        let only_looked_for = looked_for.filter(|path| is_of_host(path) && !used.contains(path)).collect();
         let facts = |paths: BTreeSet<&Path>, is_read| -> Vec<UsedFile> {
             let of = |path| {
                 UsedFile::of(&Path::new("/").join(path), &Path::new(guest_path::HOST).join(path), is_read)
             };
             paths.into_iter().map(of).collect()
         };
-        let facts_of_those = facts(only_looked_for, false);
-        [facts(used, true), facts_of_those].concat()
+        let mut all = facts(only_looked_for, false);
+        all.extend(facts(used, true));
+        all
     }
 
     /// All of them, below the root.
@@ -225,7 +226,7 @@ fn has_user_attributes(path: &Path) -> bool {
 }
 
 /// True of a path that a run sees as the host has it, below the root.
-fn is_host_s(path: &Path) -> bool {
+fn is_of_host(path: &Path) -> bool {
     PLACES.iter().chain(&guest_path::OWN).all(|place| !path.starts_with(place))
 }
 

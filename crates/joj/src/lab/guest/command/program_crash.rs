@@ -50,7 +50,11 @@ const LINE_MAX: usize = 300;
 const SHRINKING_MAX: u64 = 100;
 
 /// What a program does before it is recorded.
+const READY: &str = "making the recorder ready";
 const FIRST_RUN: &str = "running for the first time";
+
+/// What is done with what was used of the host's files.
+const KEEPING: &str = "keeping this machine's files in memory";
 
 /// So often the program runs at most before it is recorded.
 const FIRST_RUNS_MAX: u32 = 8;
@@ -113,17 +117,18 @@ impl<'job> ProgramCrashes<'job> {
         }
     }
 
-    /// Runs the program twice: first to have what it reads of the host's files in memory, then to be recorded. The clock of the guest jumps
-    /// while it waits for the host.
+    /// Runs the program first to have what it reads of the host's files in memory, then to be recorded. The clock of the guest jumps while
+    /// it waits for the host.
     fn record(&mut self, index: usize) -> Result<ProgramReport, GuestError> {
         let (job, wanted) = (self.job, &self.job.volumes[index]);
         let FirstUsed { by_program, by_check } = self.first_run(index)?;
-        say_preparing("making the recorder ready");
+        say_preparing(READY);
         let recorder = Recorder::begin(wanted, &job.setting)?;
         let place = RunPlace::enter()?;
         let made = MadeNames::begin(&data_directory()).map_err(cannot("watch /data"))?;
         recorder.written.begin();
         self.before()?;
+        say_preparing(READY);
         recorder.sync()?;
         align();
         let tracer = RequestTracer::begin();
@@ -193,6 +198,7 @@ impl<'job> ProgramCrashes<'job> {
             let (_, of_check) = self.watched(|| self.check(printed.promises(), printed.lines.len()))?;
             (of_program, of_check, printed.was_ended)
         };
+        say_preparing(KEEPING);
         let first_used = FirstUsed { by_program: of_program.facts(), by_check: of_check.facts() };
         self.host.keep(&of_program.and(of_check))?;
         Ok((first_used, was_ended))
@@ -304,11 +310,12 @@ impl<'job> ProgramCrashes<'job> {
     ) -> Result<(Checked, String), GuestError> {
         if !self.is_warm {
             let (.., used) = self.checked(volume, store.clone(), promises, promised, true)?;
-            say_step("the first state once more");
             if let Some(used) = used {
+                say_preparing(KEEPING);
                 self.host.keep(&used)?;
                 self.is_warm = true;
             }
+            say_step("the first state once more");
         }
         let (checked, output, _) = self.checked(volume, store, promises, promised, false)?;
         Ok((checked, output))

@@ -44,8 +44,9 @@ pub fn data_directory() -> PathBuf {
     below_root(DATA)
 }
 
-/// A run's own: the filesystem at /data, empty memory at /tmp, /run and /dev/shm, a /dev that has the guest's devices, what it changes of
-/// the host's files in memory, SysV IPC, a host name, and whatever it mounts. The thread that has this value stands in it, and what it starts. All of it goes with the value.
+/// A run's own: the filesystem at /data, empty memory at /tmp, /run and /dev/shm, and a /dev that has the guest's devices. So are what it
+/// changes of the host's files, SysV IPC, a host name, and whatever it mounts. The thread that has this value stands in it, and what it
+/// starts. All of it goes with the value.
 #[derive(Debug)]
 pub struct RunPlace {
     _namespaces: OwnNamespaces,
