@@ -28,7 +28,7 @@ DISTANCE = NormalDist().inv_cdf(1 - ERROR / len(METRICS) / 2 / 3.178)
 #: Of fewer pairs no distance is that large.
 PAIRS_MIN = math.floor(DISTANCE**2) + 1
 #: Of one side so many times as many commits as of the other, over all devices: then a ratio and its inverse are not as likely. Means of
-#: few commits are small more often than those of many, and a short trace ends before its share of checkpoints.
+#: few commits are small more often than those of many.
 COMMITS_RATIO_MAX = 1.1
 #: A smaller change of the ratio is not called one.
 RATIO_CHANGE_MIN = 0.02

@@ -1,4 +1,4 @@
-//! What runs of a program leave in their copies and beside them, cleared away so that no run sees another's, and told.
+//! What runs of a program leave: mounts in their copies, and processes. It is cleared away, so that no run sees another's, and named.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -364,6 +364,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_that_changed_for_one_shard_has_changed() {
+        let plans = [states(1, 9), states(2, 9)];
+        let mut parts = [1, 2].map(|number| part(&plans, number, 2));
+        for (part, names) in parts.iter_mut().zip([&["/b", "/c"], &["/a", "/b"]]) {
+            part.result.volumes[0].changed_files = names.map(str::to_owned).to_vec();
+        }
+        let result = merged(&parts).unwrap();
+        assert_eq!(result.volumes[0].changed_files, ["/a", "/b", "/c"]);
+        assert!(result.volumes[1].changed_files.is_empty());
+    }
+
     /// It has no recording, so each shard ran it, and each run took another time.
     #[test]
     fn a_filesystem_on_which_the_program_fails_keeps_no_shard_from_the_others() {
