@@ -179,7 +179,7 @@ fn in_memory(plan: Arc<Plan>, in_memory: InMemory) -> Result<RowSetting, String>
 
 fn commits(recording: &Recording, directory: &Path) -> Result<Commits, String> {
     let found = derive(recording).map_err(|error| error.to_string())?;
-    let plan = TransactionPlan::of(&found).map_err(|error| error.to_string())?;
+    let plan = TransactionPlan::overlapping_as_recorded(&found).map_err(|error| error.to_string())?;
     room::check(directory, plan.database_bytes(), "the recorded databases")
         .map_err(|error| error.to_string())?;
     let calls = CommitCalls::of(recording, &found, &plan);

@@ -78,7 +78,7 @@ pub struct PlannedPart {
 pub struct PlannedCommit {
     /// Its connection, by its place in [`TransactionPlan::connections`].
     pub connection: u32,
-    /// What has to be over before, besides the commits of its own connection: those on its databases.
+    /// What has to be over before, besides the commits of its own connection.
     pub waits: Vec<CommitWait>,
     /// When it began in the recording.
     pub begin_ns: u64,
@@ -121,10 +121,27 @@ impl TransactionPlan {
         made.chain(added).sum()
     }
 
-    /// Plans the replay of these commits.
+    /// Plans the replay of these commits. Each waits for those before it on its databases and of its thread; the first of a thread for all
+    /// that were over when it began.
     /// # Errors
     /// [`TransactionPlanError`]
     pub fn of(recorded: &PageTransactions) -> Result<Self, TransactionPlanError> {
+        Self::planned(recorded, |is_first| is_first)
+    }
+
+    /// The same, but each commit waits for all that were over when it began. So only those that overlapped in the recording may overlap
+    /// without the program's think time, too.
+    /// # Errors
+    /// [`TransactionPlanError`]
+    pub fn overlapping_as_recorded(recorded: &PageTransactions) -> Result<Self, TransactionPlanError> {
+        Self::planned(recorded, |_| true)
+    }
+
+    /// `waits_for_all`: whether a commit waits for all that were over, given whether it is the first of its thread.
+    fn planned(
+        recorded: &PageTransactions,
+        waits_for_all: impl Fn(bool) -> bool,
+    ) -> Result<Self, TransactionPlanError> {
         let (connections, of_commit) = connections(recorded)?;
         let mut rows = Rows::of(recorded);
         let databases = recorded.databases.iter().zip(&rows.databases);
@@ -132,7 +149,7 @@ impl TransactionPlan {
             .map(|(database, rows)| PlannedDatabase { page_bytes: database.page_bytes, rows: rows.made })
             .collect();
         let mut plan = Self { databases, connections, ..Self::default() };
-        let mut order = CommitOrder::default();
+        let mut order = CommitOrder::of(plan.connections.len());
         for (commit, connection) in recorded.commits.iter().zip(of_commit) {
             let own = &plan.connections[connection];
             let parts = commit.parts.iter().map(|part| {
@@ -140,7 +157,7 @@ impl TransactionPlan {
                 rows.part(part, u32::try_from(at.unwrap_or(0)).unwrap_or(0))
             });
             let parts = parts.collect();
-            let (waits, ready_ns) = order.take(commit, connection);
+            let (waits, ready_ns) = order.take(commit, connection, &waits_for_all);
             plan.commits.push(PlannedCommit {
                 connection: number(connection),
                 waits,
@@ -261,27 +278,58 @@ impl DatabaseRows {
 }
 
 /// Which commits each waits for.
-#[derive(Default)]
 struct CommitOrder {
-    /// By connection how many commits it has, and when the last ended.
-    made: HashMap<usize, (u32, u64)>,
-    /// By database the connection of its last commit, which of that connection's it was, and when it ended.
-    last: HashMap<usize, (usize, u32, u64)>,
+    /// Of each connection when its commits ended, ascending.
+    ends: Vec<Vec<u64>>,
+    /// Of each connection how many commits of each other one it has waited for.
+    waited: Vec<HashMap<usize, u32>>,
+    /// By database its last commit.
+    last: HashMap<usize, MadeCommit>,
+    /// By thread its last commit.
+    threads: HashMap<u32, MadeCommit>,
+}
+
+/// The place of a commit among those of its connection, from 1.
+#[derive(Clone, Copy)]
+struct MadeCommit {
+    connection: usize,
+    count: usize,
 }
 
 impl CommitOrder {
-    fn take(&mut self, commit: &RecordedCommit, connection: usize) -> (Vec<CommitWait>, u64) {
-        let own = self.made.entry(connection).or_default();
-        own.0 += 1;
-        let (count, mut ready_ns) = *own;
-        own.1 = commit.end_ns;
+    fn of(connections: usize) -> Self {
+        let (ends, waited) = (vec![Vec::new(); connections], vec![HashMap::new(); connections]);
+        Self { ends, waited, last: HashMap::new(), threads: HashMap::new() }
+    }
+
+    /// What the next commit waits for, and when the last of these and of its connection's ended.
+    fn take(
+        &mut self,
+        commit: &RecordedCommit,
+        connection: usize,
+        waits_for_all: impl Fn(bool) -> bool,
+    ) -> (Vec<CommitWait>, u64) {
+        let own_end_ns = self.ends[connection].last().copied().unwrap_or(0);
+        let made = MadeCommit { connection, count: self.ends[connection].len() + 1 };
+        let of_thread = self.threads.insert(commit.thread, made);
+        let on_databases = commit.parts.iter().filter_map(|part| self.last.insert(part.database, made));
+        let mut before: Vec<MadeCommit> = on_databases.chain(of_thread).collect();
+        if waits_for_all(of_thread.is_none()) {
+            before.extend(self.ends.iter().enumerate().map(|(connection, ends)| {
+                let count = ends.partition_point(|end_ns| *end_ns <= commit.begin_ns);
+                MadeCommit { connection, count }
+            }));
+        }
+        before.retain(|other| other.connection != connection && other.count > 0);
+        let ready_ns = before.iter().map(|other| self.ends[other.connection][other.count - 1]);
+        let ready_ns = ready_ns.fold(own_end_ns, u64::max);
+        self.ends[connection].push(commit.end_ns.max(own_end_ns));
         let mut waits: BTreeMap<usize, u32> = BTreeMap::new();
-        for part in &commit.parts {
-            let before = self.last.insert(part.database, (connection, count, commit.end_ns));
-            if let Some((other, commits, end_ns)) = before.filter(|(other, ..)| *other != connection) {
-                let known = waits.entry(other).or_default();
-                *known = commits.max(*known);
-                ready_ns = ready_ns.max(end_ns);
+        for other in before {
+            let known = self.waited[connection].entry(other.connection).or_default();
+            if number(other.count) > *known {
+                *known = number(other.count);
+                waits.insert(other.connection, *known);
             }
         }
         let waits =

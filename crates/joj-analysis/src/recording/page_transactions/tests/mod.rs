@@ -8,6 +8,7 @@
 //! stretches  what may be several commits
 //! strangers  what something else writes, and what has no name any more
 //! told       what the result says of commits that are not told
+//! waits      which commit a replay makes behind which
 //! ```
 
 mod attached;
@@ -16,6 +17,7 @@ mod rollbacks;
 mod stretches;
 mod strangers;
 mod told;
+mod waits;
 
 use super::derive::{DeriveError, derive};
 use super::outcome::FrameInterval;
