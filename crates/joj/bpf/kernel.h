@@ -296,6 +296,8 @@ struct pt_regs {
 /* The result does not stand in its place. */
 #define ARGUMENT_0_AT_END(registers) ARGUMENT_0(registers)
 #define CALL_NUMBER(registers) ((registers)->orig_ax)
+#define CALL_EXIT 60
+#define CALL_EXIT_GROUP 231
 /* A call of 32 bits, which has other numbers and registers. 64-bit code can make one, too: the kernel notes it for as long as the call
  * lasts (TS_COMPAT). */
 #define IS_COMPAT_CALL(registers) ((((struct task_struct *)current_task())->thread_info.status & 2) != 0)
@@ -320,6 +322,8 @@ struct pt_regs {
 #define ARGUMENT_5(registers) ((registers)->regs[5])
 #define ARGUMENT_0_AT_END(registers) ((registers)->orig_x0)
 #define CALL_NUMBER(registers) ((registers)->syscallno)
+#define CALL_EXIT 93
+#define CALL_EXIT_GROUP 94
 /* PSR_MODE32_BIT: a program of 32 bits has other call numbers. */
 #define IS_COMPAT_CALL(registers) (((registers)->pstate & 0x10) != 0)
 #define COMPAT_ARGUMENT_0(registers) ARGUMENT_0(registers)

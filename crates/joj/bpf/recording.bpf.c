@@ -90,6 +90,8 @@ struct begun {
   u64 begin_ns;
   /* The end of the newest call that the thread knows of: its own, or one of a thread that woke it. */
   u64 known_ns;
+  /* When it began its newest call, whatever it is: it may wait there for another thread. */
+  u64 waits_since_ns;
   u32 what;
   u8 descriptor;
   /* A wake-up was told since its last call. */
@@ -220,6 +222,13 @@ PROGRAM(sys_enter) {
     if (number & 1 << 30) count_call(FOREIGN, 0, false);
     return 0;
   }
+  struct begun *call = begun_of((u32)both);
+  if (!call) {
+    count(&lost, 0);
+    return 0;
+  }
+  u64 time_ns = now_ns();
+  call->waits_since_ns = time_ns;
   u32 what = table.calls[number];
   if (!what || !is_looked_at(what, registers)) return 0;
   u8 kind = UNKNOWN;
@@ -233,13 +242,8 @@ PROGRAM(sys_enter) {
   u64 command = ARGUMENT_1(registers);
   if (MEMORY(what) == LOCK_PLACE && is_no_file && command != 0 && command != 2 && command != 1030) return 0;
   if (CODE(what) == IOCTL && is_no_file && !is_about_descriptor(command)) return 0;
-  struct begun *call = begun_of((u32)both);
-  if (!call) {
-    count(&lost, 0);
-    return 0;
-  }
   call->descriptor = kind;
-  call->begin_ns = now_ns();
+  call->begin_ns = time_ns;
   call->what = what;
   return 0;
 }

@@ -1,9 +1,10 @@
 /* Threads of the recorded processes begin, run other programs, end, and wake each other. Part of recording.bpf.c. */
 #pragma once
-INLINE void send_event(u8 event, u32 thread, u32 other, u32 marks) {
+INLINE void send_event(u8 event, u32 thread, u32 other, u32 marks, u64 waited_ns) {
   struct event_head head = {};
   head.event = event;
   head.begin_ns = now_ns();
+  head.values[0] = waited_ns;
   head.thread = thread;
   head.process = other;
   head.mode = marks;
@@ -20,7 +21,7 @@ PROGRAM(sched_process_fork) {
   struct begun *news = begun_of(child->pid);
   if (news) news->known_ns = now_ns();
   u32 marks = (child->files == parent->files) | (child->fs == parent->fs) << 1 | (child->tgid == parent->tgid) << 2;
-  send_event(FORKED, parent->pid, child->pid, marks);
+  send_event(FORKED, parent->pid, child->pid, marks, 0);
   return 0;
 }
 
@@ -28,12 +29,18 @@ PROGRAM(sched_process_exec) {
   struct task_struct *task = (void *)arguments[0];
   u32 process = task->tgid;
   if (is_followed(process)) {
-    send_event(EXECUTED, task->pid, (u32)arguments[1], 0);
+    send_event(EXECUTED, task->pid, (u32)arguments[1], 0, 0);
   } else if (table.parent && task->real_parent->tgid == table.parent) {
     u8 one = 1;
     if (map_update(&processes, &process, &one, 0)) count(&lost, 0);
   }
   return 0;
+}
+
+/* False of a thread that ends because another one ends their process, or by a signal: it may have waited until then. */
+INLINE bool ends_itself(struct pt_regs *registers) {
+  s32 number = CALL_NUMBER(registers);
+  return number == CALL_EXIT || number == CALL_EXIT_GROUP;
 }
 
 PROGRAM(sched_process_exit) {
@@ -45,7 +52,7 @@ PROGRAM(sched_process_exit) {
   // Its end is not seen.
   if (call && call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
   if (call) call->what = 0;
-  send_event(ENDED, thread, process, 0);
+  send_event(ENDED, thread, process, ends_itself(registers_of(task)), 0);
   if (!task->signal->live.counter) map_delete(&processes, &process);
   return 0;
 }
@@ -86,6 +93,9 @@ PROGRAM(sched_waking) {
   if (!is_news && woken->is_woken) return 0;
   if (is_news) woken->known_ns = from->known_ns;
   woken->is_woken = true;
-  send_event(WOKEN, task->pid, waker, 0);
+  // From a page fault it is woken in no call, and nobody knows since when it waited.
+  struct pt_regs *registers = registers_of(task);
+  bool is_in_call = (s32)CALL_NUMBER(registers) >= 0 && woken->waits_since_ns;
+  send_event(WOKEN, task->pid, waker, 0, is_in_call ? now_ns() - woken->waits_since_ns : 0);
   return 0;
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use record::{OPEN, WOKEN, methods, program, record_command, rows};
+use record::{ENDED, FORK, OPEN, WOKEN, methods, program, record_command, rows};
 use replay::{Scratch, replay, told};
 
 #[test]
@@ -218,6 +218,57 @@ fn who_woke_a_thread_is_in_a_recording_of_ebpf() {
         let by_child = by_child.expect("the end of sleep");
         assert_eq!(by_child.thread, first.thread);
         assert!(![first.thread, second.thread].contains(&by_child.result), "{by_child:?}");
+    }
+}
+
+/// A thread works for 0.1 s, and waits for its child, which needs longer. Another one waits for nobody when the program ends, which is 0.2 s
+/// after its last call on a file.
+const WAITS: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void make(const char *name) { int file = open(name, O_CREAT | O_WRONLY, 0644); if (file < 0) abort(); close(file); }
+static void *idle(void *arg) { make("idle"); pause(); return arg; }
+int main(int count, char **words) {
+  pthread_t thread; char word; int ends[2];
+  if (count != 2 || chdir(words[1])) return 1;
+  if (pipe(ends) || pthread_create(&thread, 0, idle, 0)) return 1;
+  if (!fork()) { make("child"); usleep(300000); if (write(ends[1], "x", 1) != 1) abort(); _exit(0); }
+  usleep(100000);
+  if (read(ends[0], &word, 1) != 1) return 1;
+  make("last"); usleep(200000);
+  return 0;
+}
+"#;
+
+#[test]
+fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
+    let scratch = Scratch::new("live-waits");
+    let Some(binary) = program(&scratch, "waits", WAITS) else { return };
+    let place: &Path = scratch.as_ref();
+    for method in methods() {
+        let recording = scratch.file(&format!("{method}.joj"));
+        let (code, said) = told(&record_command(method, &recording, &[&binary, &place]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let rows = rows(&recording);
+        let thread_of = |name: &str| rows.iter().find(|row| row.path.ends_with(name)).expect(name).thread;
+        let (main, child) = (thread_of("/last"), thread_of("/child"));
+        let mut ended: Vec<i64> = rows.iter().filter(|row| row.code == ENDED).map(|row| row.thread).collect();
+        ended.sort_unstable();
+        let last_ns = rows.iter().rfind(|row| row.path.ends_with("/last")).map_or(0, |row| row.begin_ns);
+        let end = rows.iter().find(|row| row.code == ENDED && row.thread == main).expect("the program's end");
+        assert!(end.begin_ns - last_ns >= 200_000_000, "{method}: {rows:#?}");
+        if method == "ptrace" {
+            assert_eq!(ended, [main], "a tracer does not see what the others waited for");
+            continue;
+        }
+        assert_eq!(ended, [main, child], "{rows:#?}");
+        let forked = rows.iter().find(|row| row.code == FORK && row.result == child).expect("a fork");
+        let is_it = |row: &&record::Row| row.code == WOKEN && row.thread == main && row.result == child;
+        let woken = rows.iter().find(is_it).expect("a wake-up");
+        let since_fork_ns = woken.begin_ns - forked.begin_ns;
+        assert!((1..=since_fork_ns - 100_000_000).contains(&woken.bytes), "{since_fork_ns}: {woken:?}");
     }
 }
 

@@ -12,7 +12,7 @@ from joj.integrity import HEADER_KEY, Damaged, Foreign, check_groups, file_end, 
 from joj.results.columns import SCHEMAS
 from joj.rows import Row
 
-VERSION = 6
+VERSION = 7
 TRACE_KEY = b"joj_trace"
 CHECKSUMS_KEY = b"joj_checksums"
 #: Of `event_type`.
@@ -22,7 +22,8 @@ CALLS = dict(
     enumerate(
         """open close dup read pread readv preadv write pwrite writev pwritev lseek fsync fdatasync sync_file_range syncfs sync
         ftruncate truncate fallocate rename link symlink unlink mkdir rmdir stat lstat fstat access fork released held lock
-        log_frame first_page present set_flags woken set_attributes fset_attributes fadvise drop_caches""".split(),
+        log_frame first_page present set_flags woken set_attributes fset_attributes fadvise drop_caches
+        ended""".split(),
         start=1,
     )
 )

@@ -93,7 +93,8 @@ words! {
         Present = 37 "present",
         /// fcntl with F_SETFL: how an open file description goes on (description, descriptor, flags: O_..).
         SetFlags = 38 "set_flags",
-        /// No call: another thread woke this one, which waited in no call that a replay makes (result: that thread).
+        /// No call: another thread woke this one, which waited in no call that a replay makes (result: that thread; bytes: for how
+        /// long it had waited, in nanoseconds, 0 where that is not known).
         Woken = 39 "woken",
         /// chmod, chown, lchown, fchmodat, fchownat, utime, utimes, utimensat (path; flags: [`RecordedCall::SETS_MODE`] and its kin). A
         /// replay changes no more than the time of the inode's change, for which the filesystem writes as much.
@@ -106,6 +107,8 @@ words! {
         /// A write to /proc/sys/vm/drop_caches. A replay drops those caches, or without root what they hold of its own
         /// files.
         DropCaches = 43 "drop_caches",
+        /// No call: the thread ended, and by itself: neither another thread nor a signal ended it.
+        Ended = 44 "ended",
     }
 }
 
@@ -141,10 +144,13 @@ impl CallKind {
 
     /// True for rows that no call made.
     pub fn is_no_call(self) -> bool {
-        matches!(
-            self,
-            Self::Released | Self::Held | Self::LogFrame | Self::FirstPage | Self::Present | Self::Woken
-        )
+        use CallKind::{Ended, FirstPage, Held, LogFrame, Present, Released, Woken};
+        matches!(self, Released | Held | LogFrame | FirstPage | Present | Woken | Ended)
+    }
+
+    /// True for rows that say no more than when something was.
+    pub fn is_time_alone(self) -> bool {
+        matches!(self, Self::Woken | Self::Ended)
     }
 
     /// True for what a replay asks of the kernel.

@@ -25,6 +25,18 @@ pub struct Wait {
     pub calls: u32,
 }
 
+/// What a thread did before another one woke it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wakeup {
+    /// What its waker did last before; `ready_ns` is when that ended.
+    pub waker: Wait,
+    /// The fork that began the thread, where it had done nothing else.
+    pub fork: Option<Wait>,
+    /// How long it went on by itself before it began to wait: it is woken no earlier, whatever its waker does. 0 where the recording does
+    /// not tell.
+    pub own_ns: u64,
+}
+
 /// The order of a recording's calls.
 #[derive(Debug, Default)]
 pub struct CallOrder {
@@ -34,8 +46,8 @@ pub struct CallOrder {
     pub thread_ids: Vec<u32>,
     /// For each call when the last of those that it waits for ended, in the recording; 0 where it waits for none.
     pub ready_ns: Vec<u64>,
-    /// For a [`CallKind::Woken`] what its waker did last before, where that is known; `ready_ns` is when that ended.
-    pub wakers: HashMap<u32, Wait>,
+    /// For each [`CallKind::Woken`] whose waker is known.
+    pub wakeups: HashMap<u32, Wakeup>,
     waits: Vec<Wait>,
     /// For each call the end of its waits; they begin where those of the call before end.
     ends: Vec<usize>,
@@ -101,9 +113,10 @@ impl OrderFinder {
         let mut before: Vec<CallPlace> = Vec::new();
         // What was there before the program began is told in front of the fork of the thread that uses it first.
         let is_done = !call.kind.is_no_call() || call.kind == CallKind::Woken;
-        if is_done && self.last_calls[thread as usize][0].is_none() {
-            before.extend(self.forks.get(&call.thread));
-        }
+        let is_event = is_done || call.kind == CallKind::Ended;
+        let is_first = is_event && self.last_calls[thread as usize][0].is_none();
+        let fork = self.forks.get(&call.thread).copied().filter(|_| is_first);
+        before.extend(fork);
         self.descriptions(call, place, &mut before);
         for file in files.into_iter().flatten() {
             self.use_one(Resource::File(file), place, &mut before);
@@ -114,7 +127,7 @@ impl OrderFinder {
             }
         }
         if call.kind == CallKind::Woken {
-            self.woken(index, call, place, before);
+            self.woken(index, call, place, fork);
             self.did(place);
             return;
         }
@@ -144,20 +157,25 @@ impl OrderFinder {
     }
 
     /// It waits for what its waker did last. Who waits for it waits for that, too.
-    fn woken(&mut self, index: u32, call: &RecordedCall, place: CallPlace, mut before: Vec<CallPlace>) {
+    fn woken(&mut self, index: u32, call: &RecordedCall, place: CallPlace, fork: Option<CallPlace>) {
         let waker = u32::try_from(call.result).unwrap_or(0);
         let of_waker = self.threads.get(&waker).map_or([None; 2], |waker| self.last_calls[*waker as usize]);
         let last = of_waker.into_iter().flatten().find(|last| is_over(last, &place));
         let Some(last) = last.or_else(|| self.forks.get(&waker).copied()) else {
             // Nobody knows what it did: the time until then is think time of the thread.
             let last_ns = self.last_ns[place.thread as usize];
-            self.take(place.thread, place, before);
+            self.take(place.thread, place, fork.into_iter().collect());
             self.last_ns[place.thread as usize] = last_ns;
             return;
         };
-        before.push(last);
-        self.take(place.thread, place, before);
-        self.order.wakers.insert(index, Wait { thread: last.thread, calls: last.calls });
+        let free_ns = self.last_ns[place.thread as usize].max(fork.map_or(0, |fork| fork.end_ns));
+        let own_ns = match call.bytes {
+            0 => 0,
+            waited_ns => call.begin_ns.saturating_sub(waited_ns).saturating_sub(free_ns),
+        };
+        self.take(place.thread, place, fork.into_iter().chain([last]).collect());
+        let wait = |place: CallPlace| Wait { thread: place.thread, calls: place.calls };
+        self.order.wakeups.insert(index, Wakeup { waker: wait(last), fork: fork.map(wait), own_ns });
         if let Some(ready_ns) = self.order.ready_ns.last_mut() {
             *ready_ns = last.end_ns;
         }

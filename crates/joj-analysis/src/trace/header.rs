@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::block_device::DeviceNumber;
 use crate::filesystem::region::Region;
 
-/// The newest version of saved traces that this code reads. It writes it where a file that was there before has two names.
-pub const FORMAT_VERSION: u32 = 6;
+/// The newest version of saved traces that this code reads. It writes it where a thread's end is told, or how long one waited, or that a
+/// file which was there before has two names.
+pub const FORMAT_VERSION: u32 = 7;
 
 /// What other recordings are written as.
 pub const CALLS_VERSION: u32 = 5;

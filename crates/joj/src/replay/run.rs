@@ -62,7 +62,7 @@ pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayR
             _ => ReplayError::of_file(directory, directory.join("a file without a name"), error),
         })?;
     }
-    let kept = |calls: &Vec<u32>| if plan.order.wakers.is_empty() { 0 } else { calls.len() };
+    let kept = |calls: &Vec<u32>| if plan.order.wakeups.is_empty() { 0 } else { calls.len() };
     let turns: Vec<Turn> = plan.order.threads.iter().map(|calls| Turn::keeping(kept(calls))).collect();
     let sources = Sources::of(&Place::of(directory));
     let (before, counted_before) = (Usage::now(), sources.read());
@@ -232,7 +232,7 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         recorded_elapsed_ns: recording
             .calls
             .iter()
-            .filter(|call| call.kind != CallKind::Woken)
+            .filter(|call| !call.kind.is_time_alone())
             .map(RecordedCall::end_ns)
             .max()
             .unwrap_or(0),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::recording::order::Wait;
 use joj_analysis::recording::outcome::KindOutcome;
 
 use crate::command_line::replay::OrderChoice;
@@ -81,7 +82,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
     let order = &shared.plan.order;
     let mut memory = IoMemory::new(thread as u64 + 1);
     let mut outcome = ThreadOutcome { kinds: vec![KindOutcome::default(); 256], ..ThreadOutcome::default() };
-    let is_made = |index: &u32| shared.plan.recording.calls[*index as usize].kind != CallKind::Woken;
+    let is_made = |index: &u32| !shared.plan.recording.calls[*index as usize].kind.is_time_alone();
     let last_made = order.threads[thread].iter().rposition(is_made).map_or(0, |before| before + 1);
     let calls = order.threads[thread].iter().zip(1..);
     // Since when nothing but think time is between the thread and its next call. What joj itself does meanwhile is not added to it.
@@ -114,16 +115,14 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             }
             free_ns = Some(one(shared, call, &mut memory, &mut outcome));
         }
-        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index)).flatten() {
-            // Where the thread comes later than that, it does not wait at all.
-            let woken_ns = woken_ns.max(free_ns.unwrap_or(0));
+        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index, free_ns)).flatten() {
             if !pause(woken_ns, &shared.stop) {
                 break;
             }
             free_ns = Some(woken_ns);
         }
         outcome.durations_ns.push(outcome.in_calls_ns - in_calls_ns);
-        if !is_woken && made as usize >= last_made {
+        if !call.kind.is_time_alone() && made as usize >= last_made {
             outcome.end_ns = clock::shared_ns();
         }
         shared.turns[thread].ended(made, || free_ns.unwrap_or_else(clock::shared_ns));
@@ -132,12 +131,16 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
     outcome
 }
 
-/// When the thread is woken: so long after its waker's last call as in the recording. `None` where no such time is to be kept.
-fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32) -> Option<u64> {
+/// When the thread is woken: so long after its waker's last call as in the recording, but not before it waits. `None` where no such time is
+/// to be kept. `is_free_ns`: since when it does what it does before.
+fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32, is_free_ns: Option<u64>) -> Option<u64> {
     let order = &shared.plan.order;
-    let waker = order.wakers.get(&index).filter(|_| shared.choice == OrderChoice::Dependent)?;
-    let ended_ns = shared.turns[waker.thread as usize].ended_ns(waker.calls);
-    Some(ended_ns + call.begin_ns.saturating_sub(order.ready_ns[index as usize]))
+    let wakeup = order.wakeups.get(&index).filter(|_| shared.choice == OrderChoice::Dependent)?;
+    let ended_ns = |wait: &Wait| shared.turns[wait.thread as usize].ended_ns(wait.calls);
+    let woken_ns = ended_ns(&wakeup.waker) + call.begin_ns.saturating_sub(order.ready_ns[index as usize]);
+    let began_ns = || wakeup.fork.as_ref().map_or(shared.begin_ns, ended_ns);
+    // Where the thread comes later than that, it does not wait at all.
+    Some(woken_ns.max(is_free_ns.unwrap_or_else(began_ns) + wakeup.own_ns))
 }
 
 /// When the call has to begin, of [`clock::shared_ns`]; `None` for at once. `is_ready_ns`: since when what it waits for is over.

@@ -183,10 +183,10 @@ fn what_is_no_trace_is_told_from_what_is_newer() {
     let mut bytes = std::fs::read(&path).unwrap();
     let written = format!("{{\"version\":{EVENTS_VERSION},");
     let version = find(&bytes, written.as_bytes()) + b"{\"version\":".len();
-    bytes[version] = b'7';
+    bytes[version] = b'9';
     std::fs::write(&path, &bytes).unwrap();
     let error = read(&path).unwrap_err();
-    assert!(error.contains("newer joj (format 7;") && error.contains("upgrade"), "{error}");
+    assert!(error.contains("newer joj (format 9;") && error.contains("upgrade"), "{error}");
     assert!(read(&scratch.file("none")).unwrap_err().contains("cannot open"));
 }
 

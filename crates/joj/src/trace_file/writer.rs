@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use joj_analysis::recording::Recording;
-use joj_analysis::recording::call::CallKind;
+use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::header::{CALLS_VERSION, EVENTS_VERSION, Ending, FORMAT_VERSION, Header};
 use joj_analysis::trace::texts::{Text, Texts};
@@ -37,7 +37,7 @@ pub struct Checksums {
 pub struct TraceWriter {
     path: PathBuf,
     part: PathBuf,
-    /// [`FORMAT_VERSION`] for calls, else [`EVENTS_VERSION`], which older versions of joj read.
+    /// [`version_for`] its calls, without any [`EVENTS_VERSION`], which older versions of joj read.
     version: u32,
     /// `None` once finished.
     file: Option<SerializedFileWriter<Checked<BufWriter<File>>>>,
@@ -68,10 +68,7 @@ impl TraceWriter {
     /// Where it cannot be written; no file is left behind then.
     pub fn write_recording(mut self, recording: &Recording) -> Result<(), TraceWriteError> {
         for call in &recording.calls {
-            // Older versions would make two files of it.
-            if call.kind == CallKind::Present && call.second_path != Text::NONE {
-                self.version = FORMAT_VERSION;
-            }
+            self.version = self.version.max(version_for(call));
             self.columns.push_call(call);
             let texts = [Text::NONE, call.path, call.second_path];
             for (column, text) in self.texts.iter_mut().zip(texts) {
@@ -166,6 +163,17 @@ impl Drop for TraceWriter {
         if self.file.take().is_some() {
             let _ = std::fs::remove_file(&self.part);
         }
+    }
+}
+
+/// The version of which readers have to be that understand this call.
+fn version_for(call: &RecordedCall) -> u32 {
+    match call.kind {
+        CallKind::Ended => FORMAT_VERSION,
+        CallKind::Woken if call.bytes > 0 => FORMAT_VERSION,
+        // Older versions would make two files of it.
+        CallKind::Present if call.second_path != Text::NONE => FORMAT_VERSION,
+        _ => CALLS_VERSION,
     }
 }
 

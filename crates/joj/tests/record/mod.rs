@@ -24,7 +24,9 @@ pub const LOCK: i64 = 34;
 pub const LOG_FRAME: i64 = 35;
 pub const FIRST_PAGE: i64 = 36;
 pub const PRESENT: i64 = 37;
+pub const FORK: i64 = 31;
 pub const WOKEN: i64 = 39;
+pub const ENDED: i64 = 44;
 
 /// A row of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]

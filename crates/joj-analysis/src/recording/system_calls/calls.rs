@@ -67,11 +67,21 @@ impl Calls {
         self.closing.insert(thread, closed);
     }
 
-    /// A thread is gone.
-    pub fn exit(&mut self, thread: u32, time_ns: u64) {
+    /// A thread is gone: by its own call, or because another one ended it.
+    pub fn exit(&mut self, thread: u32, time_ns: u64, is_its_own: bool) {
         let process = self.processes.process(thread);
         for description in self.processes.exit(thread) {
             self.released(thread, process, description, time_ns);
+        }
+        if is_its_own {
+            let row = RecordedCall {
+                begin_ns: time_ns,
+                process,
+                thread,
+                descriptor: -1,
+                ..RecordedCall::default()
+            };
+            self.output.push(RecordedCall { kind: CallKind::Ended, ..row });
         }
     }
 
@@ -111,8 +121,8 @@ impl Calls {
         self.output.push(RecordedCall { result: i64::from(child), ..call });
     }
 
-    /// A thread woke another one.
-    pub fn woken(&mut self, thread: u32, waker: u32, begin_ns: u64) {
+    /// A thread woke another one, which had waited for so long.
+    pub fn woken(&mut self, thread: u32, waker: u32, begin_ns: u64, waited_ns: u64) {
         self.output.push(RecordedCall {
             begin_ns,
             kind: CallKind::Woken,
@@ -120,6 +130,7 @@ impl Calls {
             thread,
             descriptor: -1,
             result: i64::from(waker),
+            bytes: waited_ns,
             ..RecordedCall::default()
         });
     }

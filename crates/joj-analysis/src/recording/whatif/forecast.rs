@@ -8,10 +8,15 @@
 //!
 //! The rules are those of a replay in order `dependent`. A call begins when those that it waits for are over, and after the think time
 //! that followed them in the recording. Here that time passes at once: this is arithmetic. Calls are measured in a replay without think
-//! time.
+//! time. A thread that another one woke did something by itself before it waited: that stays.
+//!
+//! ```text
+//! recorded   A  call 10 ms | wakes B         B  own time 4 ms | waits 6 ms | call
+//! forecast   A  call  1 ms | wakes B         B  own time 4 ms | call
+//! ```
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::order::CallOrder;
+use crate::recording::order::{CallOrder, Wait};
 
 /// When each call of each thread ends, as far as is known.
 struct Ends {
@@ -28,7 +33,7 @@ impl Ends {
     }
 }
 
-/// From the begin of the recording to the last call's end, when calls take `durations_ns`. Where `is_joined` says so, no think time is
+/// From the begin of the recording to the last call's end, or the end of a thread, when calls take `durations_ns`. Where `is_joined` says so, no think time is
 /// before a call.
 /// # Panics
 /// Where a list is not as long as the calls.
@@ -52,7 +57,10 @@ pub fn elapsed_ns(
         let ready_ns = waits.max().unwrap_or(0).max(free_ns);
         let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index]);
         let end_ns = if call.kind == CallKind::Woken {
-            woken_ns(order, &ends, index, think_ns).map_or(free_ns, |woken_ns| woken_ns.max(free_ns))
+            woken_ns(order, &ends, index, free_ns, think_ns)
+        } else if call.kind == CallKind::Ended {
+            elapsed_ns = elapsed_ns.max(ready_ns + think_ns);
+            ready_ns
         } else if call.kind.is_no_call() && call.kind != CallKind::Released {
             ready_ns
         } else {
@@ -66,10 +74,14 @@ pub fn elapsed_ns(
     elapsed_ns
 }
 
-/// So long after its waker's last call as in the recording; `None` where the waker is not known.
-fn woken_ns(order: &CallOrder, ends: &Ends, index: usize, after_ns: u64) -> Option<u64> {
-    let waker = order.wakers.get(&u32::try_from(index).ok()?)?;
-    Some(ends.of(waker.thread, waker.calls) + after_ns)
+/// So long after its waker's last call as in the recording, and no earlier than it waits. Where the waker is not known nothing is waited for.
+fn woken_ns(order: &CallOrder, ends: &Ends, index: usize, free_ns: u64, after_ns: u64) -> u64 {
+    let Some(wakeup) = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index)) else {
+        return free_ns;
+    };
+    let of = |wait: &Wait| ends.of(wait.thread, wait.calls);
+    let free_ns = free_ns.max(wakeup.fork.as_ref().map_or(0, of));
+    (of(&wakeup.waker) + after_ns).max(free_ns + wakeup.own_ns)
 }
 
 #[cfg(test)]
@@ -143,5 +155,38 @@ mod tests {
         assert_eq!(forecast(&calls, &[10, 100, 0, 10]), 150);
         // The waker is over at 21, it wakes 10 later, and the call comes 10 after that.
         assert_eq!(forecast(&calls, &[10, 1, 0, 10]), 51);
+    }
+
+    #[test]
+    fn what_a_thread_does_before_it_waits_stays() {
+        // Thread 2 works for 90 after its call, and waits for 30 until the other one's call is over.
+        let woken = RecordedCall { kind: CallKind::Woken, result: 1, bytes: 30, ..call(2, 0, 130, 0) };
+        let calls = [call(2, 2, 0, 10), call(1, 1, 20, 100), woken, call(2, 2, 140, 10)];
+        assert_eq!(forecast(&calls, &[10, 100, 0, 10]), 150);
+        assert_eq!(forecast(&calls, &[10, 1, 0, 10]), 10 + 90 + 10 + 10);
+        assert_eq!(forecast(&calls, &[0, 1, 0, 1]), 90 + 10 + 1);
+    }
+
+    #[test]
+    fn what_a_new_thread_does_before_it_waits_stays() {
+        // It begins at 110, works for 40, and waits for 50.
+        let fork = RecordedCall { kind: CallKind::Fork, result: 2, ..call(1, 0, 110, 0) };
+        let woken = RecordedCall { kind: CallKind::Woken, result: 1, bytes: 50, ..call(2, 0, 200, 0) };
+        let calls = [call(1, 1, 0, 100), fork, call(1, 1, 115, 80), woken, call(2, 2, 205, 10)];
+        assert_eq!(forecast(&calls, &[100, 0, 80, 0, 10]), 215);
+        // The fork is at 11, the waker's call over at 17, and its wake-up 5 later.
+        assert_eq!(forecast(&calls, &[1, 0, 1, 0, 10]), 11 + 40 + 5 + 10);
+    }
+
+    #[test]
+    fn a_thread_that_goes_on_after_its_last_call_takes_until_its_end() {
+        let ended = RecordedCall { kind: CallKind::Ended, ..call(1, 0, 300, 0) };
+        let calls = [call(1, 1, 0, 100), call(2, 2, 0, 20), ended];
+        assert_eq!(forecast(&calls, &[100, 20, 0]), 300);
+        assert_eq!(forecast(&calls, &[1, 20, 0]), 201);
+        assert_eq!(forecast(&calls, &[1, 400, 0]), 400, "the other one is longer");
+        let fork = RecordedCall { kind: CallKind::Fork, result: 3, ..call(1, 0, 110, 0) };
+        let calls = [call(1, 1, 0, 100), fork, RecordedCall { thread: 3, ..ended }];
+        assert_eq!(forecast(&calls, &[1, 0, 0]), 201, "after its fork");
     }
 }

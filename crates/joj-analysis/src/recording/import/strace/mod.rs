@@ -103,7 +103,7 @@ impl StraceImport {
             }
             LineEvent::Exit => {
                 self.cut_off(thread);
-                self.calls.exit(thread, time_ns);
+                self.calls.exit(thread, time_ns, false);
                 Ok(())
             }
             LineEvent::Superseded(by) => {

@@ -163,8 +163,12 @@ impl CallCapture {
                     self.calls.fork(parent, child, time_ns, sharing);
                 }
                 CapturedEvent::Exec { time_ns, thread, former } => self.calls.exec(thread, former, time_ns),
-                CapturedEvent::Woken { time_ns, thread, waker } => self.calls.woken(thread, waker, time_ns),
-                CapturedEvent::Exit { time_ns, thread } => self.calls.exit(thread, time_ns),
+                CapturedEvent::Woken { time_ns, thread, waker, waited_ns } => {
+                    self.calls.woken(thread, waker, time_ns, waited_ns);
+                }
+                CapturedEvent::Exit { time_ns, thread, is_its_own } => {
+                    self.calls.exit(thread, time_ns, is_its_own);
+                }
             }
         }
         self.presence.finish(&self.now, &mut self.calls.output);

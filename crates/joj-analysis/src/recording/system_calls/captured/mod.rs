@@ -259,6 +259,8 @@ pub enum CapturedEvent {
         thread: u32,
         /// The one that woke it.
         waker: u32,
+        /// How long it had waited by then, in nanoseconds; 0 where that is not known.
+        waited_ns: u64,
     },
     /// A thread is gone.
     Exit {
@@ -266,6 +268,8 @@ pub enum CapturedEvent {
         time_ns: u64,
         /// The thread.
         thread: u32,
+        /// It called exit, or exit_group; false where another thread or a signal ended it, or nobody knows.
+        is_its_own: bool,
     },
 }
 

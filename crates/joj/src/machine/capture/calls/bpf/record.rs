@@ -36,8 +36,8 @@ impl Decoder {
                 CapturedEvent::Fork { time_ns, parent: thread, child: other, sharing }
             }
             3 => CapturedEvent::Exec { time_ns, thread, former: other },
-            4 => CapturedEvent::Exit { time_ns, thread },
-            6 => CapturedEvent::Woken { time_ns, thread, waker: other },
+            4 => CapturedEvent::Exit { time_ns, thread, is_its_own: long(head, 96) != 0 },
+            6 => CapturedEvent::Woken { time_ns, thread, waker: other, waited_ns: quad(head, 72) },
             5 => {
                 let frame =
                     FrameHead { offset: quad(head, 72), page: long(head, 96), commit_pages: long(head, 64) };

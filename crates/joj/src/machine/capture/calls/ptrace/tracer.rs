@@ -264,17 +264,20 @@ impl Tracer {
         }
         let code =
             if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
+        // Whom a tracer sees wait is not told: the program's other threads may have waited for its end.
+        let mut is_its_own = false;
         if let Some((command, exit_code)) = &mut self.command
             && *command == thread
         {
             *exit_code = Some(code);
+            is_its_own = libc::WIFEXITED(status);
         }
         if let Some(task) = self.tasks.remove(&thread) {
             if let Some(under_way) = task.under_way {
                 *self.unfinished.entry(under_way.call.called).or_default() += 1;
             }
-            let exit = CapturedEvent::Exit { time_ns: shared_ns(), thread: thread.unsigned_abs() };
-            self.capture.push(exit);
+            let (time_ns, thread) = (shared_ns(), thread.unsigned_abs());
+            self.capture.push(CapturedEvent::Exit { time_ns, thread, is_its_own });
         }
     }
 
