@@ -30,7 +30,8 @@ Examples:
 Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
 figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an
 error and after Ctrl-C too. On emulated disks it happens in the machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab
---help`): its clock counts instructions, so one round tells all. The exit code is 0, or 1 when something failed; 2 for a wrong command
+--help`): its clock counts instructions, so one round tells all, and think time
+passes at once, so replays have it. The exit code is 0, or 1 when something failed; 2 for a wrong command
 line, 130 after Ctrl-C. A row that cannot be had says why, and is no failure.";
 
 /// Options of `joj whatif`.
@@ -56,6 +57,11 @@ pub struct WhatifOptions {
     /// How often each configuration is replayed [default: 3, and fewer where they would take longer than a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ONLY_IN_LAB)]
     pub rounds: Option<u32>,
+
+    /// Have each replay wait for the program's think time, too: for programs of which several threads sync. It takes as long as the program for
+    /// each row and round
+    #[arg(long, conflicts_with_all = ONLY_IN_LAB)]
+    pub think_time: bool,
 
     /// Only these: recorded (always), databases-in-ram, caches-in-ram, all-in-ram, no-sync, caches-no-sync, by-class, wal, waldio, waldio-bounded, wal-normal
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -1,4 +1,4 @@
-//! All calls of a recording, replayed without think time: on the disk, or with some files in memory.
+//! All calls of a recording, replayed: on the disk, or with some files in memory.
 
 use std::path::Path;
 
@@ -48,10 +48,15 @@ pub fn bytes_needed(plan: &Plan, in_memory: InMemory) -> u64 {
     }
 }
 
-/// Replays a plan below a directory.
+/// Replays a plan below a directory: `order` says when calls are made.
 /// # Errors
 /// As a replay's.
-pub fn replay(plan: &Plan, directory: &Path, in_memory: InMemory) -> Result<CallFigures, ReplayError> {
+pub fn replay(
+    plan: &Plan,
+    order: OrderChoice,
+    directory: &Path,
+    in_memory: InMemory,
+) -> Result<CallFigures, ReplayError> {
     let sources = Sources::of(&Place::of(directory));
     let memory = match in_memory {
         InMemory::Nothing => None,
@@ -69,7 +74,7 @@ pub fn replay(plan: &Plan, directory: &Path, in_memory: InMemory) -> Result<Call
     let roots = Roots::one(work_dir.path());
     files::make(plan, roots, place)?;
     let before = sources.read();
-    let found = run::run(plan, roots, OrderChoice::Fast)?;
+    let found = run::run(plan, roots, order)?;
     settle(directory);
     let device = sources.read().device_since(&before);
     Ok(figures(&found.outcome, found.durations_ns, device.map(|device| device.written_bytes)))

@@ -7,15 +7,17 @@ use std::process::ExitCode;
 
 use joj_analysis::bench::promise::Reservation;
 use joj_analysis::recording::Recording;
-use joj_analysis::recording::call::RecordedCall;
+use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::whatif::advice;
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::left_out::left_out;
 use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
+use joj_analysis::recording::whatif::sync_spans::threads_sync_together;
 use joj_analysis::recording::whatif::variants;
 use serde::Serialize;
 
 use crate::command_line::record::{MethodChoice, RecordOptions};
+use crate::command_line::replay::OrderChoice;
 use crate::command_line::whatif::WhatifOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
@@ -288,7 +290,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         place: place_line(directory, &place),
         calls: calls.len() as u64,
         threads: threads.len() as u64,
-        recorded_ns: calls.iter().map(|call| call.end_ns()).max().unwrap_or(0),
+        recorded_ns: length_ns(recording),
         sqlite,
         rounds: measured.rounds,
         exact: false,
@@ -309,6 +311,12 @@ fn place_line(directory: &Path, place: &Place) -> String {
 }
 
 /// What to know of the figures.
+/// Until the last call's end, or the end of a thread.
+fn length_ns(recording: &Recording) -> u64 {
+    let counts = |call: &&RecordedCall| call.kind.is_replayed() || call.kind == CallKind::Ended;
+    recording.calls.iter().filter(counts).map(RecordedCall::end_ns).max().unwrap_or(0)
+}
+
 fn notes(
     recording: &Recording,
     (directory, place): (&Path, &Place),
@@ -320,6 +328,13 @@ fn notes(
         let what = reservation.what(&directory.display().to_string());
         let of_ram = if reservation == Reservation::Memory { " So RAM changes little here." } else { "" };
         notes.push(format!("{what}.{of_ram}"));
+    }
+    if settings.order == OrderChoice::Fast && threads_sync_together(recording) {
+        notes.push(
+            "Several threads sync while others do. Here their syncs meet more often than in the program, as nothing waits for think time: \
+             --think-time measures with it, for as long as the program takes for each row and round."
+                .to_owned(),
+        );
     }
     notes.extend(measured.notes.iter().cloned());
     let header = &recording.header;

@@ -59,9 +59,10 @@ pub fn measure(
     plan: &TransactionPlan,
     closes: &[u32],
     setting: &CommitSetting,
+    order: OrderChoice,
     directory: &Path,
 ) -> Result<CommitFigures, ReplayError> {
-    let found = ask(plan, closes, setting, directory, false)?;
+    let found = ask(plan, closes, setting, Measured::Time(order), directory)?;
     Ok(CommitFigures {
         times_ns: in_order(plan, &found.times_ns),
         closes_ns: found.closes_ns,
@@ -79,20 +80,30 @@ pub fn count(
     setting: &CommitSetting,
     directory: &Path,
 ) -> Result<CountedCommits, ReplayError> {
-    let found = ask(plan, closes, setting, directory, true)?;
+    let found = ask(plan, closes, setting, Measured::Calls, directory)?;
     Ok(CountedCommits { syncs: found.syncs, refused: found.syncs_refused })
+}
+
+/// What the commits are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measured {
+    /// Time, with commits in this order.
+    Time(OrderChoice),
+    /// Calls are counted, and time does not matter.
+    Calls,
 }
 
 fn ask(
     plan: &TransactionPlan,
     closes: &[u32],
     setting: &CommitSetting,
+    measured: Measured,
     directory: &Path,
-    counts: bool,
 ) -> Result<PageTransactionsFigures, ReplayError> {
     let durability = setting.durability.map(|word| ("WALDIO_DURABILITY".to_owned(), word.to_owned()));
     let workers = Workers::new(durability.into_iter().collect())?;
     let work_dir = plan::make_directory(directory)?;
+    let counts = measured == Measured::Calls;
     let task = PageTransactionsTask {
         libraries: setting.libraries.clone(),
         directory: work_dir.path().to_string_lossy().into_owned(),
@@ -100,7 +111,7 @@ fn ask(
         mode: setting.mode,
         synchronous: setting.synchronous.to_owned(),
         cache_size: None,
-        order: OrderChoice::Fast,
+        order: if let Measured::Time(order) = measured { order } else { OrderChoice::Fast },
         sources: Sources::of(&Place::of(directory)),
         counts,
         settles: !counts,

@@ -178,7 +178,7 @@ impl Rounds<'_> {
     fn one(&mut self, row: usize, setting: &RowSetting) -> Result<RoundFigures, ReplayError> {
         match setting {
             RowSetting::Calls { plan, in_memory } => {
-                let found = call_replay::replay(plan, self.directory, *in_memory)?;
+                let found = call_replay::replay(plan, self.settings.order, self.directory, *in_memory)?;
                 let recorded = &self.settings.recorded;
                 if row == 0 {
                     self.measured.breakdown.add(&recorded.recording, &found.durations_ns);
@@ -210,10 +210,13 @@ impl Rounds<'_> {
         let is_first = self.samples[row].elapsed_ns.is_empty();
         let counted = if is_first { self.count(setting, commits)? } else { None };
         if self.rest.is_none() {
-            self.rest = Some(call_replay::replay(&commits.rest, self.directory, InMemory::Nothing)?);
+            let order = self.settings.order;
+            let rest = call_replay::replay(&commits.rest, order, self.directory, InMemory::Nothing)?;
+            self.rest = Some(rest);
         }
         let closes = commits.calls.closed_connections();
-        let found = commit_replay::measure(&commits.plan, &closes, setting, self.directory)?;
+        let found =
+            commit_replay::measure(&commits.plan, &closes, setting, self.settings.order, self.directory)?;
         let Some(rest) = &self.rest else { return Err(ReplayError::Stopped) };
         let durations_ns = commits.calls.durations_ns(&rest.durations_ns, &found.times_ns, &found.closes_ns);
         self.measured.sqlite = Some(found.version);

@@ -13,6 +13,7 @@ use joj_analysis::recording::whatif::commit_calls::CommitCalls;
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::variants::{with_files_at, without_durable_writes, without_syncs_of};
 
+use crate::command_line::replay::OrderChoice;
 use crate::command_line::whatif::WhatifOptions;
 use crate::replay::page_transactions::libraries;
 use crate::replay::plan::Plan;
@@ -51,6 +52,8 @@ pub struct Commits {
 /// All that is measured.
 #[derive(Debug)]
 pub struct WhatifSettings {
+    /// When calls and commits are made.
+    pub order: OrderChoice,
     /// The recording as it is.
     pub recorded: Arc<Plan>,
     /// Its commits, or why there are none.
@@ -62,14 +65,15 @@ pub struct WhatifSettings {
 impl WhatifSettings {
     /// Those of a recording, measured in a directory.
     pub fn of(recording: Recording, options: &WhatifOptions, directory: &Path) -> Self {
-        let commits = commits(&recording, directory);
+        let order = if options.think_time { OrderChoice::Dependent } else { OrderChoice::Fast };
+        let commits = commits(&recording, order, directory);
         let recorded = Arc::new(Plan::of(recording, None));
         let is_wanted = |configuration: &Configuration| {
             *configuration == Configuration::Recorded
                 || options.only.is_empty()
                 || options.only.contains(configuration)
         };
-        let mut settings = Self { recorded, commits, rows: Vec::new() };
+        let mut settings = Self { order, recorded, commits, rows: Vec::new() };
         for configuration in Configuration::ALL.iter().copied().filter(is_wanted) {
             let setting = settings.setting(configuration, options);
             settings.rows.push((configuration, setting));
@@ -177,9 +181,13 @@ fn in_memory(plan: Arc<Plan>, in_memory: InMemory) -> Result<RowSetting, String>
     Ok(RowSetting::Calls { plan, in_memory })
 }
 
-fn commits(recording: &Recording, directory: &Path) -> Result<Commits, String> {
+fn commits(recording: &Recording, order: OrderChoice, directory: &Path) -> Result<Commits, String> {
     let found = derive(recording).map_err(|error| error.to_string())?;
-    let plan = TransactionPlan::overlapping_as_recorded(&found).map_err(|error| error.to_string())?;
+    let plan = match order {
+        OrderChoice::Fast => TransactionPlan::overlapping_as_recorded(&found),
+        _ => TransactionPlan::of(&found),
+    };
+    let plan = plan.map_err(|error| error.to_string())?;
     room::check(directory, plan.database_bytes(), "the recorded databases")
         .map_err(|error| error.to_string())?;
     let calls = CommitCalls::of(recording, &found, &plan);

@@ -9,6 +9,7 @@
 //! breakdown       where the time in calls went
 //! configuration   the rows there are, and what each gives up
 //! left_out        calls that no row replays
+//! sync_spans      whether several threads sync in the same time
 //! forecast        how long the program takes when its calls take these times
 //! commit_calls    the calls that belong to commits: a replay through SQLite makes the commits instead
 //! variants        the same recording, with some files in another place or without durable writes
@@ -22,6 +23,7 @@ pub mod outcome;
 pub mod breakdown;
 pub mod configuration;
 pub mod left_out;
+pub mod sync_spans;
 pub mod forecast;
 pub mod commit_calls;
 pub mod variants;

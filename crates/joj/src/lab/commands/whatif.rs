@@ -154,7 +154,8 @@ fn told(found: WhatifResult, recorded: &Recorded, volume: &LabVolume, pool: &Gue
 
 /// The words of the guest's `joj whatif`: those of this one's, with the guest's files.
 fn arguments(options: &WhatifOptions, setting: &Setting) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
+    // It passes at once there.
+    let mut words: Vec<String> = vec!["--think-time".to_owned()];
     let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
     add("--rounds", "1");
     add("--waldio", guest_path::WALDIO);
