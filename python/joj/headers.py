@@ -5,7 +5,7 @@ Checksums tell that a file is as somebody wrote it. Whether that was joj is aske
 
 import re
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from joj.temporary import is_utf8
@@ -33,8 +33,10 @@ COLUMNS = {
         "issued_ns completed_ns file_offset changed_bytes sync_call sqlite_work",
     ),
 }
-#: How Parquet has each kind: its type, what that stands for, and whether a row may lack it.
-_TEXT, _NUMBER, _OPTIONAL = ("BYTE_ARRAY", "String", 0), ("INT64", "None", 0), ("INT64", "None", 1)
+#: How Parquet has each kind: its type, what that stands for, whether a row may lack it, and that it is no list.
+_TEXT, _NUMBER, _OPTIONAL = ("BYTE_ARRAY", "String", 0, 0), ("INT64", "None", 0, 0), ("INT64", "None", 1, 0)
+#: That of no column by now.
+_OPTIONAL_TEXT = ("BYTE_ARRAY", "String", 1, 0)
 _KINDS = {
     table: {name: kind for names, kind in zip(columns, (_TEXT, _NUMBER, _OPTIONAL), strict=True) for name in names.split()}
     for table, columns in COLUMNS.items()
@@ -101,15 +103,61 @@ def wrong_checksums(checksums: object) -> str | None:
     return None
 
 
+#: How columns are called, those of a later joj too. Engines take capitals for small letters, and a point for a column within another.
+COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]*")
+#: Of each table, the columns that were right last, as Parquet tells them: those of most files are the same.
+_RIGHT: dict[str, str] = {}
+
+
 def wrong_columns(schema: Any, table: str) -> str | None:
     """What the columns of a file, as Parquet has them, are not."""
-    columns = (schema.column(number) for number in range(len(schema)))
-    found = {
-        column.path: (column.physical_type, str(column.logical_type), column.max_definition_level) for column in columns
-    }
+    _, _, told = str(schema).partition("\n")
+    if _RIGHT.get(table) == told:
+        return None
+    columns = [schema.column(number) for number in range(len(schema))]
+    kinds = [
+        (column.physical_type, str(column.logical_type), column.max_definition_level, column.max_repetition_level) for column in columns
+    ]
+    found = {column.path: kind for column, kind in zip(columns, kinds, strict=True)}
     for name, kind in _KINDS[table].items():
         if name not in found:
             return f"it has no column {name}"
         if found[name] != kind:
             return f"its column {name} is not as joj writes it"
+    for name, kind in found.items():
+        if not COLUMN_NAME.fullmatch(name) or kind not in (_TEXT, _OPTIONAL_TEXT, _NUMBER, _OPTIONAL):
+            return f"its column {reprlib.repr(name)} is none that joj writes"
+    if len(found) < len(columns):
+        paths = [column.path for column in columns]
+        return f"it has the column {next(name for name in paths if paths.count(name) > 1)} twice"
+    _RIGHT[table] = told
+    return None
+
+
+#: What every engine reads. joj packs with Snappy.
+CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"}
+ENCODINGS = {
+    *("PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"),
+    *("DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"),
+}
+
+
+def wrong_packing(metadata: Any) -> str | None:
+    """How the columns of a file are packed, where an engine cannot unpack them."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            ways = [column.compression] if column.compression not in CODECS else [way for way in column.encodings if way not in ENCODINGS]
+            if ways:
+                return f"its column {column.path_in_schema} is packed with {ways[0]}, which not every engine reads: joj packs with SNAPPY"
+    return None
+
+
+def wrong_keys(keys: Iterable[bytes]) -> str | None:
+    """What the metadata of a file has that joj does not write there: engines obey words of their own."""
+    for key in keys:
+        # pyarrow's own note tells pyarrow alone something.
+        if not (key.startswith(b"joj_") or key == b"ARROW:schema"):
+            return f"its metadata has {reprlib.repr(key.decode(errors='backslashreplace'))}, which joj does not write"
     return None

@@ -10,7 +10,7 @@ import zlib
 from typing import BinaryIO
 
 from joj.errors import JojError, NewerFile
-from joj.headers import ALWAYS, Header, wrong_checksums, wrong_columns, wrong_header
+from joj.headers import ALWAYS, Header, wrong_checksums, wrong_columns, wrong_header, wrong_keys, wrong_packing
 from joj.version import TABLES_VERSION
 
 HEADER_KEY = b"joj_table"
@@ -133,7 +133,9 @@ def _metadata(path: str, file: BinaryIO) -> tuple[Header, list[tuple[int, int]]]
     if zlib.crc32(entries[HEADER_KEY]) != checksums["header"]:
         raise Damaged("its header is not what was written")
     _check(wrong_header(header))
+    _check(wrong_keys(entries))
     _check(wrong_columns(metadata.schema, header["table"]))
+    _check(wrong_packing(metadata))
     if metadata.num_rows != header["rows"]:
         raise Damaged(f"it has {metadata.num_rows} rows, and {header['rows']} were written")
     return header, checksums["groups"]

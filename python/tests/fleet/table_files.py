@@ -10,17 +10,19 @@ import pyarrow.parquet
 SEAL = b"joj_footer\x18\x08"
 
 
-def write(path: pathlib.Path, rows: pyarrow.Table, header: dict) -> None:
+def write(path: pathlib.Path, rows: pyarrow.Table, header: dict, **packing: object) -> None:
     """A whole file: one row group, and a header with as many rows."""
     told = json.dumps({**header, "rows": rows.num_rows}, separators=(",", ":"))
-    write_text(path, rows, told)
+    write_text(path, rows, told, **packing)
 
 
-def write_text(path: pathlib.Path, rows: pyarrow.Table, told: str, checksums: str | None = None) -> None:
-    """The same with a text for a header, and one for checksums instead of the right ones."""
+def write_text(
+    path: pathlib.Path, rows: pyarrow.Table, told: str, checksums: str | None = None, further: dict | None = None, **packing: object
+) -> None:
+    """The same with a text for a header, one for checksums instead of the right ones, and further metadata. `packing`: as pyarrow takes it."""
     rows = rows.replace_schema_metadata(None)
     with open(path, "w+b") as sink:
-        with pyarrow.parquet.ParquetWriter(sink, rows.schema, write_statistics=False) as writer:
+        with pyarrow.parquet.ParquetWriter(sink, rows.schema, write_statistics=False, store_schema=False, **packing) as writer:
             if rows.num_rows:
                 writer.write_table(rows, row_group_size=rows.num_rows)
             end = sink.tell()
@@ -28,7 +30,8 @@ def write_text(path: pathlib.Path, rows: pyarrow.Table, told: str, checksums: st
             whole = sink.read(end)
             groups = [[end, zlib.crc32(whole)]] if rows.num_rows else []
             right = json.dumps({"header": zlib.crc32(told.encode()), "groups": groups})
-            writer.add_key_value_metadata({"joj_table": told, "joj_checksums": checksums or right, "joj_footer": "00000000"})
+            own = {"joj_table": told, "joj_checksums": checksums or right, "joj_footer": "00000000"}
+            writer.add_key_value_metadata(own | (further or {}))
         sink.flush()
         seal(path)
 

@@ -7,8 +7,9 @@ import unittest
 
 import table_files
 import test_results
-from fleets import BY, FleetTest, even, load, planted
+from fleets import BY, FleetTest, even, load, names, planted
 from test_answers import check_quantiles, check_sums
+from test_foreign import FOREIGN_PACKING
 
 
 @unittest.skipUnless(shutil.which("java"), "Spark needs a JDK (package default-jdk-headless), and there is no java")
@@ -90,6 +91,22 @@ class Spark(FleetTest):
             fleet = self.spark(place)
             self.assertEqual(fleet.rows(questions.per_commit(fleet))[0]["commits"], 200, name)
 
+    def test_what_joj_does_not_write_is_left_out_as_on_duckdb(self) -> None:
+        from joj import questions
+
+        place = self.copy(6)
+        changes = [(rows_with("DEVICE"), {}), (rows_with("device"), {}), *((lambda rows: rows, packing) for packing in FOREIGN_PACKING.values())]
+        # The last has a column of a later joj.
+        for name, (change, packing) in zip(names()[:6], [*changes, (rows_with("later"), {})], strict=True):
+            path = place / "commits" / name
+            rows, header = table_files.read(path)
+            table_files.write(path, change(rows), header, **packing)
+        duckdb, spark = load(place), self.spark(place)
+        self.assertEqual((len(spark.inventory.traces), spark.inventory.left_out), (1, 5))
+        self.assertEqual(spark.inventory.problems, duckdb.inventory.problems)
+        self.assertEqual(exact(spark, ["device"]), exact(duckdb, ["device"]))
+        self.assertEqual(spark.rows(questions.per_commit(spark))[0]["commits"], 200)
+
     def test_files_that_it_passes_over_are_refused(self) -> None:
         from joj import JojError
 
@@ -97,6 +114,11 @@ class Spark(FleetTest):
         path = next((place / "runs").iterdir())
         path.rename(path.with_name("_hidden.parquet"))
         self.assertRaisesRegex(JojError, "Spark passes over files .*rename it", self.spark, place)
+
+
+def rows_with(name: str):
+    """What adds a column of this name to a table."""
+    return lambda rows: rows.append_column(name, rows["device"])
 
 
 def rounded(row: dict) -> dict:
