@@ -56,8 +56,15 @@ def _is_identity(value: object) -> bool:
     return isinstance(value, str) and IDENTITY.fullmatch(value) is not None
 
 
+#: Labels that have a column of their own. No other one may be called like a column, in whatever capitals.
+NAMED = ("device", "device_id", "application", "sqlite_build")
+_RESERVED = {name for columns in _KINDS.values() for name in columns}
+
+
 def _is_labels(value: object) -> bool:
-    return isinstance(value, dict) and all(LABEL_KEY.fullmatch(key) and _is_text(text) for key, text in value.items())
+    return isinstance(value, dict) and all(
+        LABEL_KEY.fullmatch(key) and (key in NAMED or key.lower() not in _RESERVED) and _is_text(text) for key, text in value.items()
+    )
 
 
 #: What a header says: whether a value is possible, and what it has to be.
@@ -71,7 +78,7 @@ SAYS: dict[str, tuple[Callable[[object], bool], str]] = {
     "trace_id": (_is_identity, "16 hexadecimal digits"),
     "export_id": (_is_identity, "16 hexadecimal digits"),
     "kernel": (_is_text, "a text"),
-    "labels": (_is_labels, "an object of texts, with letters, digits and _ in their keys"),
+    "labels": (_is_labels, "an object of texts, with letters, digits and _ in their keys, none called like a column"),
     "filesystems": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "a list of texts"),
 }
 #: What it says in each version.

@@ -52,7 +52,7 @@ class Comparison(FleetTest):
     def test_a_label_may_be_called_like_a_figure(self) -> None:
         from joj.comparison import METRICS, compare
 
-        labels = (*METRICS, "commits", "flushes", "keys", "values", "label_device", "label_device_id", "label_app_version")
+        labels = (*METRICS, "commits", "traces", "keys", "values", "label_device", "label_device_id", "label_app_version")
         place = self.copy(40)
         for path in place.glob("*/*.parquet"):
             own = table_files.read(path)[1]["labels"]

@@ -37,7 +37,7 @@ IMPOSSIBLE: dict[str, tuple[object, ...]] = {
     "export_id": (*NO_TEXT, "", "0" * 15),
     "kernel": NO_TEXT,
     "labels": (None, 5, "a", [], [["device", "a"]], {"device": 5}, {"device": None}, {"device": ["a"]}, {"": "a"}, {"a b": "c"},
-               {"device": "\udfff"}),
+               {"device": "\udfff"}, {"kind": "a"}, {"trace_id": "a"}, {"Kernel": "a"}, {"DEVICE": "a"}, {"byte_length": "a"}),
     "filesystems": (None, 5, "ext4", {}, [None], [5]),
 }
 
