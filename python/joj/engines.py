@@ -6,12 +6,12 @@ import re
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ibis
 from ibis.expr.operations import InMemoryTable
-from ibis.expr.types import Table
+from ibis.expr.types import BooleanColumn, Column, Table
 
 from joj import temporary
 from joj.errors import JojError
@@ -48,6 +48,16 @@ class Engine:
     errors: tuple[type[Exception], ...]
     #: Gives a message with the files' own names.
     named: Callable[[str], str] = str
+    #: Whether texts are UTF-8, where it reads others too.
+    is_text: Callable[[Column], BooleanColumn] | None = None
+
+
+def why(error: Exception) -> str:
+    """Why an engine stopped, in a line: what Java tells is a list of causes, and the last one began it."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    own = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return next(filter(None, [*causes[::-1], *own, *lines]), type(error).__name__)
 
 
 def why_not_taken(engine: str, path: str) -> str | None:
@@ -133,6 +143,9 @@ def _duckdb(memory: str | None, threads: int | None) -> Engine:
         return connection.table(numbered)
 
     def gather(name: str, table: Table, rows: int) -> Table:
+        # It may be there, with rows of files that turned out to be damaged.
+        connection.raw_sql(f"DETACH DATABASE IF EXISTS {name}")
+        connection.raw_sql(f"DROP TABLE IF EXISTS {name}")
         if rows <= MEMORY_ROWS:
             connection.raw_sql(f"CREATE TABLE {name} AS {connection.compile(table)}")
             return connection.table(name)
@@ -175,6 +188,8 @@ def _spark(master: str | None) -> Engine:
     from pyspark.errors import PySparkException
 
     session = spark_session(master)
+    # Of a file that it cannot read it would log some hundred lines. What it raises is told.
+    session.sparkContext.setLogLevel("OFF")
     connection = ibis.pyspark.connect(session)
 
     def view(name: str, frame: Any) -> Table:
@@ -216,8 +231,14 @@ def _spark(master: str | None) -> Engine:
     def fetch(table: Table) -> Any:
         return table.to_pyarrow()
 
+    @ibis.udf.scalar.builtin(name="is_valid_utf8")
+    def is_text(text: str) -> bool:
+        """Spark's own function."""
+
     errors = (PySparkException, Py4JError, ArrowException)
-    return Engine("spark", read, read_with_file, keep, values, gather, fetch, errors)
+    engine = Engine("spark", read, read_with_file, keep, values, gather, fetch, errors)
+    # Older ones have no such function.
+    return replace(engine, is_text=is_text) if int(pyspark_version.partition(".")[0]) >= 4 else engine
 
 
 def spark_session(master: str | None) -> Any:

@@ -56,6 +56,11 @@ class Inventory:
     left_out: int = 0
     #: Gives a message with each path in it called as the user knows it: the copy of an object by the object's URL.
     named: Callable[[str], str] = str
+    #: Whether all bytes were read.
+    is_full: bool = True
+    #: The whole files and their headers, and what was left out at once.
+    headers: dict[str, Header] = field(default_factory=dict)
+    left_out_first: list[Problem] = field(default_factory=list)
 
     def paths(self, table: str) -> list[str]:
         """The whole files of a table."""
@@ -64,6 +69,12 @@ class Inventory:
     def rows(self, table: str) -> int:
         """How many rows they have, as their headers say."""
         return sum(trace.rows[table] for trace in self.traces)
+
+    def without(self, reasons: dict[str, str]) -> "Inventory":
+        """The same where these files are not whole, by path and reason."""
+        problems = [Problem(path, reason) for path, reason in sorted(reasons.items())]
+        headers = {path: header for path, header in self.headers.items() if path not in reasons}
+        return _inventory(headers, [*self.left_out_first, *problems], self.is_full, self.named)
 
 
 #: The whole files that were found of a trace: their paths, in order, and headers.
@@ -101,27 +112,27 @@ def inventory_of(
     paths: Sequence[str], problems: Sequence[Problem], is_full: bool, named: Callable[[str], str] = str
 ) -> Inventory:
     """Looks at these files. `problems` are those of others; `named` is that of the inventory."""
-    inventory = Inventory(named=named)
-    found: dict[str, Found] = {}
-
-    def problem(path: str, reason: str) -> None:
-        inventory.problems.append(Problem(named(path), named(reason)))
-        name = NAME.fullmatch(os.path.basename(named(path)))
-        if name:
-            # Of this trace something is there.
-            found.setdefault(name[1], [])
-
-    for one in problems:
-        problem(one.path, one.reason)
     try:
         with ThreadPoolExecutor(max_workers=min(16, 2 * (os.cpu_count() or 1))) as pool:
             headers = list(pool.map(lambda path: why_not_whole(path, is_full), paths))
     except NewerFile as error:
         raise NewerFile(named(str(error))) from error
-    for path, header in zip(paths, headers, strict=True):
-        if isinstance(header, str):
-            problem(path, header)
-            continue
+    read = list(zip(paths, headers, strict=True))
+    damaged = [Problem(path, header) for path, header in read if isinstance(header, str)]
+    whole = {path: header for path, header in read if not isinstance(header, str)}
+    return _inventory(whole, [*problems, *damaged], is_full, named)
+
+
+def _inventory(headers: dict[str, Header], problems: Sequence[Problem], is_full: bool, named: Callable[[str], str]) -> Inventory:
+    inventory = Inventory(named=named, is_full=is_full, headers=headers, left_out_first=list(problems))
+    found: dict[str, Found] = {}
+    for one in problems:
+        path = named(one.path)
+        inventory.problems.append(Problem(path, named(one.reason)))
+        if name := NAME.fullmatch(os.path.basename(path)):
+            # Of this trace something is there.
+            found.setdefault(name[1], [])
+    for path, header in headers.items():
         found.setdefault(header["trace_id"], []).append((path, header))
     for trace_id, of_trace in found.items():
         _add(inventory, trace_id, of_trace)

@@ -10,26 +10,27 @@ from typing import Any
 
 from ibis.expr.types import Table
 
-from joj.engines import Engine, connect, why_not_taken
+from joj.engines import Engine, connect, why, why_not_taken
 from joj.errors import JojError
 from joj.files import Inventory, inventory_of, known_check, take_inventory
 from joj.integrity import TABLES, why_not_whole
 from joj.objects import Progress, fetch, is_url, reach
+from joj.row_check import FACTS, unreadable, wrong_files
 from joj.rows import Row, rows_of
 
 #: Columns with one value for a whole trace, in both tables.
 TRACE_COLUMNS = ("trace_id", "device", "device_id", "kernel", "sqlite_build")
 #: Other columns of commits that may be grouped by.
 COMMIT_COLUMNS = ("application", "filesystem", "file_path", "journal_mode", "sync_mode", "kind")
-#: What questions look at.
+#: What questions look at, and labels: those of the header are to be those of the rows.
 ASKED = {
     "commits": (
-        *TRACE_COLUMNS,
+        *FACTS,
         *COMMIT_COLUMNS,
         *("sqlite_work", "written_bytes", "journal_of_journal_bytes", "flushes", "fsyncs", "duration_ns"),
     ),
     "runs": (
-        *TRACE_COLUMNS,
+        *FACTS,
         *("sqlite_work", "operation", "issued_ns", "completed_ns", "byte_length", "file_path", "file_type"),
     ),
 }
@@ -145,6 +146,10 @@ class Fleet:
                 )
 
 
+class _Stopped(JojError):
+    """An engine stopped, and no file was changed."""
+
+
 @contextmanager
 def _what_stops(engine: Engine, inventory: Inventory) -> Iterator[None]:
     """Where the engine stops, says why: a file was changed since it was checked, or not all of its bytes were."""
@@ -156,8 +161,7 @@ def _what_stops(engine: Engine, inventory: Inventory) -> Iterator[None]:
             if isinstance(reason, str):
                 told = f"{engine.name} stopped at {path}: {reason}; `--check full` leaves it out"
                 raise JojError(inventory.named(told)) from error
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(inventory.named(engine.named(f"{engine.name} stopped: {lines[0]}"))) from error
+        raise _Stopped(inventory.named(engine.named(f"{engine.name} stopped: {why(error)}"))) from error
 
 
 def _is_label(key: str) -> bool:
@@ -207,15 +211,34 @@ def load(
         fetched = fetch(objects, progress)
         # The bytes are here: a check of all of them costs little, and finds what was changed while it was fetched.
         inventory = inventory_of(fetched.paths, fetched.problems, is_full=True, named=fetched.named)
-    if not inventory.traces:
-        told = "".join(f"\n{problem.path}: {problem.reason}" for problem in inventory.problems[:5])
-        raise JojError(f"{directory} has no whole trace; `joj trace --export parquet=DIR` writes one{told}")
-    computes = computes or connect(engine, **options)
-    with _what_stops(computes, inventory):
-        commits, runs = (computes.read(table, inventory.paths(table)) for table in TABLES)
-    for table in (commits, runs):
-        # Who has a table alone reads the files as well.
-        weakref.finalize(table.op(), lambda _: None, inventory.named)
-    fleet = Fleet(commits=commits, runs=runs, inventory=inventory, engine=computes)
-    fleet.check_rows()
-    return fleet
+    while True:
+        if not inventory.traces:
+            told = "".join(f"\n{problem.path}: {problem.reason}" for problem in inventory.problems[:5])
+            raise JojError(f"{directory} has no whole trace; `joj trace --export parquet=DIR` writes one{told}")
+        computes = computes or connect(engine, **options)
+        fleet, reasons = _opened(inventory, computes)
+        if fleet:
+            # Nobody asks for them any more, and of ten thousand traces they are some 20 MB.
+            inventory.headers.clear()
+            return fleet
+        inventory = inventory.without(reasons)
+
+
+def _opened(inventory: Inventory, engine: Engine) -> tuple[Fleet | None, dict[str, str]]:
+    """The tables of these traces. Where a file has rows that joj does not write, or stops the engine: None, and which and why."""
+    try:
+        with _what_stops(engine, inventory):
+            commits, runs = (engine.read(table, inventory.paths(table)) for table in TABLES)
+        for table in (commits, runs):
+            # Who has a table alone reads the files as well.
+            weakref.finalize(table.op(), lambda _: None, inventory.named)
+        fleet = Fleet(commits=commits, runs=runs, inventory=inventory, engine=engine)
+        fleet.check_rows()
+        with _what_stops(engine, inventory):
+            reasons = wrong_files(engine, inventory, fleet.asked) if inventory.is_full else {}
+    except _Stopped:
+        with _what_stops(engine, inventory):
+            reasons = unreadable(engine, inventory, ASKED)
+        if not reasons:
+            raise
+    return (None, reasons) if reasons else (fleet, {})

@@ -9,7 +9,7 @@ import table_files
 import test_results
 from fleets import BY, FleetTest, even, load, names, planted
 from test_answers import check_quantiles, check_sums
-from test_foreign import FOREIGN_PACKING
+from test_foreign import FOREIGN_PACKING, FOREIGN_ROWS, no_text, with_value
 
 
 @unittest.skipUnless(shutil.which("java"), "Spark needs a JDK (package default-jdk-headless), and there is no java")
@@ -106,6 +106,23 @@ class Spark(FleetTest):
         self.assertEqual(spark.inventory.problems, duckdb.inventory.problems)
         self.assertEqual(exact(spark, ["device"]), exact(duckdb, ["device"]))
         self.assertEqual(spark.rows(questions.per_commit(spark))[0]["commits"], 200)
+
+    def test_rows_that_joj_does_not_write_are_left_out_as_on_duckdb(self) -> None:
+        place = self.copy(9)
+        for number, (table, column, value, _) in enumerate([("commits", *FOREIGN_ROWS["commits"][0]), ("commits", *FOREIGN_ROWS["commits"][6]),
+                                                          *(("runs", *one) for one in FOREIGN_ROWS["runs"][4:8])]):
+            with_value(place / table / names()[number], column, value)
+        no_text(place / "runs" / names()[6], "file_path")
+        table_files.spoil(place / "commits" / names()[7])
+        # Spark's paths are URIs without `..`.
+        duckdb, spark = load(place / ".." / "copy"), self.spark(place / ".." / "copy")
+        self.assertEqual((len(spark.inventory.traces), spark.inventory.left_out), (1, 8))
+        one, two = ([(problem.path, problem.reason.partition("cannot read it")[0].replace("spark", "duckdb"))
+                     for problem in fleet.inventory.problems if names()[6] not in problem.path] for fleet in (duckdb, spark))
+        self.assertEqual(one, two)
+        told = [problem.reason for problem in spark.inventory.problems if names()[6] in problem.path]
+        self.assertIn("damaged: a `file_path` of its rows is no UTF-8", told)
+        self.assertEqual(exact(spark, ["device"]), exact(duckdb, ["device"]))
 
     def test_files_that_it_passes_over_are_refused(self) -> None:
         from joj import JojError
