@@ -8,7 +8,7 @@ comparison  two versions, by pairs of one device
 outliers    devices unlike others of their model
 figures     what both look at: a row for each device
 questions   what is asked of a fleet: functions that return Ibis tables
-fleet       the tables of whole traces, on an engine;  engines: DuckDB and Spark;  rows: what they say
+fleet       the tables of whole traces, on an engine;  engines: DuckDB and Spark;  session: Spark's JVM;  rows: what they say
 objects     fetches what lies below a URL;  temporary: into which folder
 files       which traces below a directory are whole;  integrity: whether a file is;  row_check: whether its rows are joj's
 shards      a plan of the lab, shared out over Spark's workers

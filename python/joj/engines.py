@@ -1,5 +1,6 @@
 """What computes: DuckDB in this process, or Spark. Either gives Ibis tables of Parquet files."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -15,6 +16,7 @@ from ibis.expr.types import BooleanColumn, Column, Table
 
 from joj import temporary
 from joj.errors import JojError
+from joj.session import spark_session
 
 ENGINES = ("duckdb", "spark")
 #: So many rows are some 100 MB of DuckDB's memory. More of them go to a file.
@@ -225,42 +227,24 @@ def _spark(master: str | None) -> Engine:
         rows = session.sql(connection.compile(table)).where(f"{number} = {number}").cache()
         kept = view(name, rows)
         # A session outlives its fleets. At its end there is nothing to free.
-        weakref.finalize(kept.op(), rows.unpersist).atexit = False
+        weakref.finalize(kept.op(), free, rows).atexit = False
         return kept
+
+    def free(rows: Any) -> None:
+        with contextlib.suppress(*errors, OSError):
+            # The JVM may have ended.
+            rows.unpersist()
 
     def fetch(table: Table) -> Any:
         return table.to_pyarrow()
+
+    errors = (PySparkException, Py4JError, ArrowException)
 
     @ibis.udf.scalar.builtin(name="is_valid_utf8")
     def is_text(text: str) -> bool:
         """Spark's own function."""
 
-    errors = (PySparkException, Py4JError, ArrowException)
     engine = Engine("spark", read, read_with_file, keep, values, gather, fetch, errors)
     # Older ones have no such function.
     return replace(engine, is_text=is_text) if int(pyspark_version.partition(".")[0]) >= 4 else engine
 
-
-def spark_session(master: str | None) -> Any:
-    """A session of Spark, or that of this process. Raises where none starts."""
-    try:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise JojError(f"spark is not installed ({error}): python3 -m pip install 'ibis-framework[pyspark]'") from error
-
-    builder = SparkSession.builder.appName("joj").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    if master:
-        builder = builder.master(master)
-    if not master or master.startswith("local"):
-        # The default, 200 parts, is for clusters: here each costs more than what is in it.
-        builder = builder.config("spark.sql.shuffle.partitions", "8")
-    try:
-        session = builder.getOrCreate()
-    except (PySparkException, Py4JError, OSError) as error:
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(f"Spark does not start ({told[0]}); it needs a JDK (package default-jdk-headless)") from error
-    session.sparkContext.setLogLevel("ERROR")
-    return session

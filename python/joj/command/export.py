@@ -44,8 +44,8 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Exports; returns the exit code."""
     # Here: --help needs none of it.
-    from joj.engines import spark_session
     from joj.exporting import export
+    from joj.session import spark_session
 
     labels = dict(options.label)
     if len(labels) < len(options.label):

@@ -5,7 +5,7 @@ import io
 import sys
 from typing import NoReturn
 
-from joj.command import export, report, results
+from joj.command import export, report, results, stopping
 from joj.command.output import CannotSay, flush, lines
 from joj.command.streams import UNREAD_EXIT_CODE, complain, silence
 from joj.errors import JojError
@@ -22,7 +22,7 @@ def run(arguments: list[str] | None) -> int:
             # Paths that are no UTF-8, and labels that the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(arguments)
+        return _run_until_told(arguments)
     except JojError as error:
         told = str(error)
     except CannotSay as error:
@@ -39,6 +39,16 @@ def run(arguments: list[str] | None) -> int:
         raise KeyboardInterrupt from error
     complain(f"joj: {lines(told)}\n")
     return 1
+
+
+def _run_until_told(arguments: list[str] | None) -> int:
+    try:
+        return _run(arguments)
+    except Exception as error:
+        if stopping.is_told():
+            # Of what ends a process a library has made an error of its own.
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -1,6 +1,7 @@
 """What stops a command: Ctrl-C, and what ends a process. What was begun is undone either way."""
 
 import signal
+import sys
 from typing import NoReturn
 
 
@@ -8,7 +9,24 @@ class Stopped(KeyboardInterrupt):
     """A KeyboardInterrupt itself would be noted by Python where it passes an `exec`: its own end is then one by SIGINT, and not 130."""
 
 
-def _stop(*_: object) -> NoReturn:
+#: Whether this process was told to stop. A library may have made something else of what was raised.
+_heard: list[int] = []
+
+
+def is_told() -> bool:
+    """Whether this process was told to stop."""
+    return bool(_heard)
+
+
+def _stop(number: int, _: object) -> NoReturn:
+    _heard.append(number)
+    if logging := sys.modules.get("logging"):
+        # py4j would log what passes it, and pyspark warns of a JVM that has ended.
+        logging.disable()
+    if warnings := sys.modules.get("warnings"):
+        warnings.simplefilter("ignore")
+    if session := sys.modules.get("joj.session"):
+        session.kill()
     raise Stopped
 
 

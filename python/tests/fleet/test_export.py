@@ -312,7 +312,7 @@ class Command(ExportTest):
 class OnSpark(ExportTest):
     def test_workers_make_the_same_tables(self) -> None:
         from joj import JojError
-        from joj.engines import spark_session
+        from joj.session import spark_session
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
         session = spark_session("local[2]")

@@ -1,9 +1,17 @@
 """Spark says what DuckDB says."""
 
+import contextlib
 import json
 import os
+import pathlib
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 import unittest
+from collections.abc import Iterator
 
 import table_files
 import test_results
@@ -56,6 +64,29 @@ class Spark(FleetTest):
         after = self.spark(place)
         sums += [fleet.rows(questions.per_commit(fleet))[0]["written_bytes"] for fleet in (before, after)]
         self.assertEqual((sums[0] > 200, sums[1:]), (True, [sums[0], 200]))
+
+    def test_what_stops_a_report_is_told_in_a_line_and_leaves_nothing(self) -> None:
+        place = self.copy(2)
+        # While the JVM starts, while Spark starts in it, while it computes.
+        for number, shown, seconds in [
+            (signal.SIGTERM, "joj-fleet-*", 0.3),
+            (signal.SIGINT, "joj-fleet-*/blockmgr-*", 0),
+            (signal.SIGTERM, "joj-fleet-*/blockmgr-*", 0.5),
+            (signal.SIGTERM, "joj-fleet-*/blockmgr-*", 5),
+            (signal.SIGINT, "joj-fleet-*/blockmgr-*", 6),
+        ]:
+            temporary = self.folder()
+            line = [sys.executable, "-m", "joj", "fleet", "report", str(place), "--engine", "spark", "--master", "local[2]"]
+            report = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(temporary)})
+            while report.poll() is None and not [*temporary.glob(shown)]:
+                time.sleep(0.02)
+            time.sleep(seconds)
+            report.send_signal(number)
+            told, said = report.communicate()
+            lines = [line for line in said.splitlines() if not re.search("WARN|^Using Spark's|^Setting default|^To adjust", line)]
+            self.assertEqual((report.returncode, told, lines), (130, "", ["joj: stopped"]), (number, shown, seconds))
+            self.assertEqual([*temporary.iterdir()], [])
+            self.assertEqual([line for line in command_lines() if os.fsencode(temporary) in line], [])
 
     def test_results_are_the_same(self) -> None:
         import joj
@@ -136,6 +167,13 @@ class Spark(FleetTest):
 def rows_with(name: str):
     """What adds a column of this name to a table."""
     return lambda rows: rows.append_column(name, rows["device"])
+
+
+def command_lines() -> Iterator[bytes]:
+    """Of all processes."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
 
 
 def rounded(row: dict) -> dict:
