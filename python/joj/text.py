@@ -56,8 +56,10 @@ def problems(report: Report) -> str:
 def show(report: Report) -> str:
     """The whole report."""
     totals = report.totals
+    unknown = totals["traces_without_device_id"]
+    named = f" ({unknown:,} name no device)" if unknown else ""
     shown = (
-        f"{totals['traces']:,} traces of {totals['devices']:,} devices, {totals['days']:,.1f} days together: "
+        f"{totals['traces']:,} traces of {totals['devices']:,} devices{named}, {totals['days']:,.1f} days together: "
         f"{totals['rows_of_commits']:,} commits and checkpoints, {totals['rows_of_runs']:,} runs of requests\n"
     )
     if totals["events_lost"]:

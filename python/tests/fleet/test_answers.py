@@ -4,7 +4,7 @@ import pathlib
 from unittest import mock
 
 import table_files
-from fleets import BY, FleetTest, answers, even, load, planted
+from fleets import BY, FleetTest, answers, command, even, load, names, planted
 
 #: Quantiles, and how far the rank of each may be off: docs/fleet.md says so.
 RANK_ERRORS = {"p50": (0.5, 0.02), "p99": (0.99, 0.005)}
@@ -51,7 +51,9 @@ def check_totals(test: FleetTest, fleet, expected: dict) -> None:
 
     totals = report.make(fleet, ["device"]).totals
     whole = expected["whole"]
-    test.assertEqual((totals["traces"], totals["devices"]), (whole["traces"], expected["devices"]))
+    unknown = totals["traces_without_device_id"]
+    test.assertEqual((totals["traces"], totals["devices"] + unknown), (whole["traces"], expected["devices"]))
+    test.assertEqual(unknown, sum(not trace.labels.get("device_id") for trace in fleet.inventory.traces))
     test.assertAlmostEqual(totals["days"], whole["span_ns"] / 86_400e9)
 
 
@@ -167,7 +169,19 @@ class Answers(FleetTest):
         for path in place.glob("*/*.parquet"):
             model = "A" if path.stem < sorted(one.stem for one in (place / "runs").iterdir())[2] else "B"
             table_files.change(path, {"labels": {"device": model, "device_id": "1"}})
-        self.assertEqual(report.make(load(place), ["device"]).totals["devices"], 2)
+        totals = report.make(load(place), ["device"]).totals
+        self.assertEqual((totals["devices"], totals["traces_without_device_id"]), (2, 0))
+
+    def test_a_trace_that_names_no_device_is_none_in_the_headline(self) -> None:
+        place = self.copy(3)
+        self.assertNotIn("name no device", command(place).stdout)
+        for table in ("commits", "runs"):
+            table_files.change(place / table / names()[0], {"labels": {"device": "A", "device_id": ""}})
+            table_files.change(place / table / names()[1], {"labels": {"device": "A"}})
+        page = self.folder() / "page.html"
+        told = command(place, "--html", page).stdout
+        for text in (told, page.read_text()):
+            self.assertIn("3 traces of 1 devices (2 name no device), ", text)
 
     def test_flushes_outside_commits_are_in_a_group_of_their_own(self) -> None:
         from joj import questions
