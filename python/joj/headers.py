@@ -43,7 +43,8 @@ _KINDS = {
 }
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a header says 0 or more with this."""
     # True is an int to Python.
     return type(value) is int and 0 <= value <= NUMBER_MAX
 
@@ -69,12 +70,12 @@ def _is_labels(value: object) -> bool:
 
 #: What a header says: whether a value is possible, and what it has to be.
 SAYS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "version": (lambda value: _is_number(value) and value != 0, "a number, 1 or more"),
+    "version": (lambda value: is_number(value) and value != 0, "a number, 1 or more"),
     "writer": (_is_text, "a text"),
     "table": (lambda value: isinstance(value, str) and value in COLUMNS, " or ".join(COLUMNS)),
-    "rows": (_is_number, "a number, 0 or more"),
-    "span_ns": (_is_number, "a number, 0 or more"),
-    "lost": (lambda value: value is None or _is_number(value), "a number, 0 or more, or null"),
+    "rows": (is_number, "a number, 0 or more"),
+    "span_ns": (is_number, "a number, 0 or more"),
+    "lost": (lambda value: value is None or is_number(value), "a number, 0 or more, or null"),
     "trace_id": (_is_identity, "16 hexadecimal digits"),
     "export_id": (_is_identity, "16 hexadecimal digits"),
     "kernel": (_is_text, "a text"),
@@ -100,11 +101,11 @@ def wrong_header(header: object, keys: tuple[str, ...] = tuple(SAYS)) -> str | N
 
 def wrong_checksums(checksums: object) -> str | None:
     """What the checksums of a file are not."""
-    if not (isinstance(checksums, dict) and _is_number(checksums.get("header")) and isinstance(checksums.get("groups"), list)):
+    if not (isinstance(checksums, dict) and is_number(checksums.get("header")) and isinstance(checksums.get("groups"), list)):
         return "its checksums are no object with that of the header and those of row groups"
     before = 0
     for group in checksums["groups"]:
-        if not (isinstance(group, list) and len(group) == 2 and all(map(_is_number, group)) and group[0] > before):
+        if not (isinstance(group, list) and len(group) == 2 and all(map(is_number, group)) and group[0] > before):
             return f"it says {reprlib.repr(group)} for a row group, and that is the byte behind it and a checksum"
         before = group[0]
     return None

@@ -1,6 +1,7 @@
 """Recordings of `joj record` (docs/trace_format.md): what each says of itself; the engine reads their calls."""
 
 import json
+import reprlib
 import zlib
 from decimal import Decimal
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import ibis
 from ibis.expr.types import Column, Table
 
+from joj.headers import is_number
 from joj.integrity import HEADER_KEY, Damaged, Foreign, check_groups, file_end, newer, open_file
 from joj.results.columns import SCHEMAS
 from joj.rows import Row
@@ -55,27 +57,37 @@ def _metadata(path: str, file: Any) -> tuple[Row, bytes, list, int]:
     if zlib.crc32(text) != checksums["header"]:
         raise Damaged("its header is not what was written")
     header = json.loads(text)
-    if header["version"] > VERSION:
+    if _number(header, "version") > VERSION:
         raise newer(path, "recordings", header["version"], VERSION, header.get("writer"))
-    if header.get("ending") and header["ending"]["events"] != metadata.num_rows:
+    if header.get("ending") and _number(header["ending"], "events") != metadata.num_rows:
         raise Damaged(f"it has {metadata.num_rows} rows, and {header['ending']['events']} were written")
     return header, text + entries[CHECKSUMS_KEY], checksums["groups"], metadata.num_rows
+
+
+def _number(said: Row, key: str) -> int:
+    """What a part of the header says for a key. Raises where joj writes no such number."""
+    if not is_number(said[key]):
+        raise Damaged(f"its header says {reprlib.repr(said[key])} for `{key}`, and that is a number, 0 or more")
+    number: int = said[key]
+    return number
 
 
 def _row(header: Row, rows: int) -> Row:
     ending, recorded = header.get("ending") or {}, header["recording"]
     not_replayed = recorded.get("not_replayed") or {}
+    if not isinstance(recorded["names_hidden"], bool):
+        raise Damaged(f"its header says {reprlib.repr(recorded['names_hidden'])} for `names_hidden`, and that is true or false")
     return {
         "writer": header["writer"],
         "source": header["source"],
         "kernel": header["kernel"],
         "command": " ".join(header["command"]),
         "version": header["version"],
-        "started_unix_ns": header["started_unix_ns"] or None,
+        "started_unix_ns": _number(header, "started_unix_ns") or None,
         "rows": rows,
-        "lost": ending.get("lost"),
+        "lost": None if ending.get("lost") is None else _number(ending, "lost"),
         "names_hidden": int(recorded["names_hidden"]),
-        "not_replayed_calls": sum(not_replayed.values()),
+        "not_replayed_calls": sum(_number(not_replayed, why) for why in not_replayed),
         "not_replayed": json.dumps(not_replayed),
     }
 

@@ -9,6 +9,8 @@ import re
 import shutil
 import statistics
 import subprocess
+import zlib
+from collections.abc import Callable
 
 import pyarrow.parquet
 from fleets import JOJ, FleetTest, call
@@ -46,6 +48,23 @@ def monitored(place: pathlib.Path) -> dict:
         line = [JOJ, "monitor", "--for", "300ms", "--every", "100ms", option, place / name]
         subprocess.run(line, check=True, capture_output=True)
     return json.loads((place / "samples.json").read_text())
+
+
+def with_header(path: pathlib.Path, change: Callable[[dict], None]) -> None:
+    """A recording with another header, and with the right checksum of it."""
+    data, metadata = RECORDING.read_bytes(), pyarrow.parquet.read_metadata(RECORDING).metadata
+    old, header = metadata[b"joj_trace"], json.loads(metadata[b"joj_trace"])
+    change(header)
+    was = str(json.loads(metadata[b"joj_checksums"])["header"])
+    # Places in the file stay, so all that is written has its length: of its header, and of the number.
+    for number in range(10, 100):
+        header["kernel"] = str(number)
+        header["kernel"] += "x" * (len(old) - len(json.dumps(header, separators=(",", ":"))))
+        told = json.dumps(header, separators=(",", ":")).encode()
+        if len(told) == len(old) and len(str(zlib.crc32(told))) == len(was):
+            break
+    assert len(told) == len(old), len(told) - len(old)
+    path.write_bytes(data.replace(old, told).replace(f'"header":{was}'.encode(), f'"header":{zlib.crc32(told)}'.encode()))
 
 
 class ResultsTest(FleetTest):
@@ -282,6 +301,29 @@ class Damage(ResultsTest):
         for size in (0, 7, end, len(whole) - 1):
             path.write_bytes(whole[:size])
             self.assertTrue(self.problem(place), f"{size} bytes")
+
+    def test_numbers_that_a_recording_never_has_are_damage(self) -> None:
+        place = self.folder()
+        path = place / "a.joj"
+        with_header(path, lambda header: None)
+        self.assertEqual(load(place).inventory.problems, [])
+        for value in (-1, "1", 1.5, True, []):
+            for part, key in (((), "version"), ((), "started_unix_ns"), (("ending",), "events"), (("ending",), "lost"),
+                              (("recording", "not_replayed"), "ioctl")):
+
+                def change(header: dict, part=part, key=key, value=value) -> None:
+                    for name in part:
+                        header = header[name]
+                    header[key] = value
+
+                with_header(path, change)
+                told = f"damaged: its header says {value!r} for `{key}`, and that is a number, 0 or more"
+                self.assertEqual(self.problem(place), told)
+        with_header(path, lambda header: header["recording"].update(names_hidden=-3))
+        self.assertEqual(self.problem(place), "damaged: its header says -3 for `names_hidden`, and that is true or false")
+        # It is not known where nobody counted.
+        with_header(path, lambda header: header["ending"].update(lost=None))
+        self.assertEqual(load(place).inventory.problems, [])
 
     def test_traces_and_tables_are_told_where_they_belong(self) -> None:
         place = self.folder()
