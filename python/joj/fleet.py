@@ -159,7 +159,8 @@ def _what_stops(engine: Engine, inventory: Inventory) -> Iterator[None]:
         for path in (path for table in TABLES for path in inventory.paths(table)):
             reason = why_not_whole(path, is_full=True)
             if isinstance(reason, str):
-                told = f"{engine.name} stopped at {path}: {reason}; `--check full` leaves it out"
+                mend = "it was changed after the check: ask again" if inventory.is_full else "`--check full` leaves it out"
+                told = f"{engine.name} stopped at {path}: {reason}; {mend}"
                 raise JojError(inventory.named(told)) from error
         raise _Stopped(inventory.named(engine.named(f"{engine.name} stopped: {why(error)}"))) from error
 

@@ -399,6 +399,7 @@ class Damage(FleetTest):
                 fleet = load(place)
                 fleet.rows(questions.per_commit(fleet))
             self.assertIn(f"duckdb stopped at {first(place)}: ", str(raised.exception))
+            self.assertRegex(str(raised.exception), "; it was changed after the check: ask again$")
 
     def test_rows_that_the_engine_does_not_read_are_noticed(self) -> None:
         from joj import JojError
@@ -462,5 +463,5 @@ class Damage(FleetTest):
         whole = path.read_bytes()
         path.write_bytes(whole[:4] + b"\xff" * 2000 + whole[2004:])
         told = self.refused(place, "--check", "footer")
-        self.assertIn(f"{path}: damaged: row group 0 is not what was written", told)
+        self.assertIn(f"{path}: damaged: row group 0 is not what was written; `--check full` leaves it out", told)
         self.assertEqual(command(place).returncode, 0)
