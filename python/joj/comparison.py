@@ -94,6 +94,8 @@ def comparison(fleet: Fleet, key: str, before: str, after: str) -> Comparison:
     """The same, and how many devices are in it, and how many are not."""
     if key in ("device", "device_id", "trace_id"):
         raise JojError(f"{key} cannot be compared by pairs of one device; name a label such as app_version")
+    if key == "kind":
+        raise JojError("kind cannot be compared: all figures are those of commits; name a label such as app_version")
     if before == after:
         raise JojError(f"{key}={before} is named twice; name two versions")
     found: dict[Unit, dict[str, Row]] = defaultdict(dict)

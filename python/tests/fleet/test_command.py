@@ -28,6 +28,7 @@ class Command(FleetTest):
             ([even(), "--compare", "app_version=1.0,1.0"], "app_version=1.0 is named twice"),
             ([even(), "--compare", "device=car-a,car-b"], "device cannot be compared by pairs of one device"),
             ([even(), "--compare", "device_id=a,b"], "device_id cannot be compared by pairs of one device"),
+            ([even(), "--compare", "kind=commit,checkpoint"], "kind cannot be compared: all figures are those of commits"),
         ]:
             said = self.refused(*arguments)
             self.assertIn(told, said)
