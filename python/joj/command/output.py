@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ def answer(json_file: Path | None, document: Any, text: str, problems: str) -> N
         complain(problems)
     else:
         _say(text)
+
+
+def is_one_file(page: Path, json_file: Path) -> bool:
+    """Whether the second of both would be written over the first."""
+    try:
+        return json_file != Path("-") and (os.path.realpath(page) == os.path.realpath(json_file) or page.samefile(json_file))
+    except OSError:
+        # One is not there yet.
+        return False
 
 
 def _say(text: str) -> None:

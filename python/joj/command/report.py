@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from joj.command import arguments, fetching, stopping
-from joj.command.output import answer, write
+from joj.command.output import answer, is_one_file, write
 
 EXAMPLES = """
 examples:
@@ -33,11 +33,13 @@ def add(commands: Any) -> None:
     arguments.json_file(parser)
     arguments.check(parser, "read all bytes of each file, or its end (below a URL always all)")
     arguments.engine(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, wrong=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
     """The answers; returns the exit code."""
+    if options.html and options.json and is_one_file(options.html, options.json):
+        options.wrong(f"--html and --json name one file, {options.html}: name two")
     # Here: --help needs none of it.
     from joj import page, report, text
     from joj.fleet import load

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -62,6 +63,21 @@ class Command(FleetTest):
             self.assertIn("car-a", text)
             self.assertIn(f"{said['per_commit'][0]['kib_per_commit']:.3f}", text)
             self.assertIn("12 files or folders are left out", text)
+
+    def test_a_page_and_json_of_one_name_are_refused_before_any_work(self) -> None:
+        place = self.folder()
+        page = place / "page"
+        with contextlib.chdir(place):
+            for one, other in ((page, page), (page, "page"), (page, place / "x" / ".." / "page"), ("./page", place / "link")):
+                (place / "link").unlink(missing_ok=True)
+                (place / "link").symlink_to("page")
+                # A folder without a trace has another message.
+                told = self.refused(place, "--html", one, "--json", other, code=2)
+                self.assertIn(f"--html and --json name one file, {pathlib.Path(one)}: name two", told)
+            page.touch()
+            os.link(page, place / "hard")
+            self.assertIn("name one file", self.refused(place, "--html", page, "--json", "hard", code=2))
+            self.assertIn("has no whole trace", self.refused(place, "--html", "-", "--json", "-"))
 
     def test_json_has_no_word_that_is_not_json(self) -> None:
         def refuse(word: str):
