@@ -19,7 +19,10 @@ def write(path: pathlib.Path, rows: pyarrow.Table, header: dict, **packing: obje
 def write_text(
     path: pathlib.Path, rows: pyarrow.Table, told: str, checksums: str | None = None, further: dict | None = None, **packing: object
 ) -> None:
-    """The same with a text for a header, one for checksums instead of the right ones, and further metadata. `packing`: as pyarrow takes it."""
+    """The same with a text for a header, one for checksums instead of the right ones, and further metadata.
+
+    `packing` is what pyarrow takes.
+    """
     rows = rows.replace_schema_metadata(None)
     with open(path, "w+b") as sink:
         with pyarrow.parquet.ParquetWriter(sink, rows.schema, write_statistics=False, store_schema=False, **packing) as writer:

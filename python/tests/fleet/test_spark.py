@@ -77,7 +77,8 @@ class Spark(FleetTest):
         ]:
             temporary = self.folder()
             line = [sys.executable, "-m", "joj", "fleet", "report", str(place), "--engine", "spark", "--master", "local[2]"]
-            report = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(temporary)})
+            environment = os.environ | {"TMPDIR": str(temporary)}
+            report = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
             while report.poll() is None and not [*temporary.glob(shown)]:
                 time.sleep(0.02)
             time.sleep(seconds)
@@ -126,7 +127,8 @@ class Spark(FleetTest):
         from joj import questions
 
         place = self.copy(6)
-        changes = [(rows_with("DEVICE"), {}), (rows_with("device"), {}), *((lambda rows: rows, packing) for packing in FOREIGN_PACKING.values())]
+        changes = [(rows_with("DEVICE"), {}), (rows_with("device"), {})]
+        changes += [(lambda rows: rows, packing) for packing in FOREIGN_PACKING.values()]
         # The last has a column of a later joj.
         for name, (change, packing) in zip(names()[:6], [*changes, (rows_with("later"), {})], strict=True):
             path = place / "commits" / name
@@ -140,8 +142,8 @@ class Spark(FleetTest):
 
     def test_rows_that_joj_does_not_write_are_left_out_as_on_duckdb(self) -> None:
         place = self.copy(9)
-        for number, (table, column, value, _) in enumerate([("commits", *FOREIGN_ROWS["commits"][0]), ("commits", *FOREIGN_ROWS["commits"][6]),
-                                                          *(("runs", *one) for one in FOREIGN_ROWS["runs"][4:8])]):
+        foreign = [("commits", *FOREIGN_ROWS["commits"][number]) for number in (0, 6)] + [("runs", *one) for one in FOREIGN_ROWS["runs"][4:8]]
+        for number, (table, column, value, _) in enumerate(foreign):
             with_value(place / table / names()[number], column, value)
         no_text(place / "runs" / names()[6], "file_path")
         table_files.spoil(place / "commits" / names()[7])
