@@ -2,45 +2,16 @@
 //! Method: shells whose exit codes and files tell in what they ran. No time is compared.
 
 mod replay;
+mod rerun;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use joj_analysis::recording::whatif::configuration::Configuration;
-use joj_analysis::recording::whatif::outcome::{WhatifRerun, WhatifResult};
+use joj_analysis::recording::whatif::outcome::WhatifResult;
 use replay::{Scratch, told};
-
-fn whatif(directory: &Path, words: &[&str], script: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
-    command.current_dir(directory).args(["whatif", "--rounds", "1", "--rerun"]).args(words);
-    command.args(["--", "sh", "-c", script]).output().expect("joj")
-}
-
-fn result(directory: &Path, script: &str) -> WhatifResult {
-    let file = directory.with_extension("json");
-    let output = whatif(directory, &["--json", &file.display().to_string()], script);
-    let (code, said) = told(&output);
-    assert_eq!(code, Some(0), "{said}");
-    println!("{}", String::from_utf8_lossy(&output.stdout));
-    serde_json::from_slice(&std::fs::read(&file).expect("a result")).expect("JSON")
-}
-
-fn rerun(result: &WhatifResult, configuration: Configuration) -> Result<f64, &str> {
-    let row = result.rows.iter().find(|row| row.configuration == configuration).expect("a row");
-    match row.rerun.as_ref().expect("it was asked for") {
-        WhatifRerun::Measured(elapsed_ns) => Ok(elapsed_ns.median),
-        WhatifRerun::Unavailable(reason) => Err(reason),
-    }
-}
-
-/// A directory in which programs run, below the one that a test has.
-fn place(scratch: &Scratch) -> std::path::PathBuf {
-    let place = scratch.file("place");
-    std::fs::create_dir(&place).expect("a directory");
-    std::fs::write(place.join("given"), "text").expect("a file");
-    place
-}
+use rerun::{place, rerun, result, whatif, with_own_mounts};
 
 #[test]
 fn each_run_begins_with_the_files_of_the_directory_which_stay_as_they_are() {
@@ -145,7 +116,10 @@ fn a_program_that_writes_to_the_directory_itself_does_so_once_and_not_in_each_ru
     let script = format!("echo more >> {}; echo > made", given.display());
     let (code, said) = told(&whatif(&place, &["--only", "recorded,no-sync"], &script));
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains(&format!("writes {} by its whole name", given.display())), "{said}");
+    assert!(
+        said.contains(&format!("writes {} by a name that leads out of the copy", given.display())),
+        "{said}"
+    );
     assert_eq!(std::fs::read_to_string(&given).expect("a file"), "textmore\n", "the recorded run alone");
 }
 
@@ -163,20 +137,6 @@ fn what_makes_waldios_commits_less_durable_than_the_rows_say_is_refused() {
         let (code, said) = run(name, &["--only", "no-sync"]);
         assert_eq!(code, Some(0), "no row of waldio is asked for: {said}");
     }
-}
-
-/// A script in a mount namespace of its own; `None`, and a line that says so, where this user can have none.
-fn with_own_mounts(directory: &Path, script: &str) -> Option<(Option<i32>, String)> {
-    let run = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.current_dir(directory).args(["-m", "--propagation", "private", "sh", "-c"]);
-        command.args([script, "sh", env!("CARGO_BIN_EXE_joj")]).output()
-    };
-    if !run("mkdir -p probe && mount --bind probe probe").is_ok_and(|output| output.status.success()) {
-        println!("skipped: no mounts here (not root)");
-        return None;
-    }
-    Some(told(&run(script).expect("unshare")))
 }
 
 #[test]
@@ -340,7 +300,7 @@ fn no_run_changes_a_file_of_the_directory_by_what_joj_has_open_nor_its_mode_unse
     let given = place.join("given").display().to_string();
     let (code, said) = told(&whatif(&place, &["--only", "recorded"], &format!("chmod 600 {given}")));
     assert!(
-        code == Some(1) && said.contains(&format!("writes {given} by its whole name")),
+        code == Some(1) && said.contains(&format!("writes {given} by a name that leads out of the copy")),
         "{code:?} {said}"
     );
 }

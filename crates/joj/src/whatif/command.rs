@@ -31,6 +31,7 @@ use crate::replay::{plan, room};
 use crate::show::text::count;
 use crate::show::whatif as shown;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
+use crate::whatif::directory_copy::place::LEVELS;
 use crate::whatif::error::WhatifError;
 use crate::whatif::left_behind::LeftBehind;
 use crate::whatif::rerun::Rerun;
@@ -148,18 +149,18 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     let copy = rerun.copy()?;
     let mut left = LeftBehind::watch();
     let recorded = recorded_in(options, copy.path());
-    left.clear(copy.path());
+    left.clear(&copy);
     let recorded = recorded?;
     let recording = plan::read(&recorded.file)?;
-    if let Some(path) = rerun.written_by_its_name(&recording, copy.path()) {
-        return Err(WhatifError::Original(path));
+    if let Some(path) = rerun.written_itself(&recording, &copy) {
+        return Err(WhatifError::Original { path, levels: LEVELS });
     }
     // The copy goes: people, and their patterns, know the files by the names of the directory itself.
     let mut named = recording.clone();
     variants::named_below(&mut named, &copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
     let mut result = measure(options, &recorded, named, work_dir.path())?;
     let rows: Vec<Configuration> = result.rows.iter().map(|row| row.configuration).collect();
-    let recorded_there = (copy.path(), recorded.exit_code);
+    let recorded_there = (&copy, recorded.exit_code);
     let found = rerun.run(&rows, &recording, recorded_there, options.rounds, &mut left)?;
     for (row, found) in result.rows.iter_mut().zip(found) {
         row.rerun = Some(found);

@@ -24,10 +24,16 @@ pub enum WhatifError {
     Durability(&'static str),
     /// The program writes to the directory itself, where each of its runs would.
     #[error(
-        "the program writes {0} by its whole name, not in the copy of this directory in which it ran, and each run of --rerun would; leave \
-         --rerun out, or have it name its files from where it runs"
+        "the program writes {} by a name that leads out of the copy of this directory in which it ran (its whole name, a link to it, or \
+         more than {levels} `../`), and each run of --rerun would; leave --rerun out, or have it name its files from where it runs",
+        .path
     )]
-    Original(String),
+    Original {
+        /// The file.
+        path: String,
+        /// So many `../` lead to no file of the user's.
+        levels: usize,
+    },
     /// A word of the command names a file that the copies do not have.
     #[error(
         "`{word}` is a file outside of this directory, and --rerun runs the program in copies of it, from where that names another file; \

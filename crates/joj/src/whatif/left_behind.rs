@@ -1,11 +1,10 @@
 //! What runs of a program leave: mounts in their copies, and processes. It is cleared away, so that no run sees another's, and named.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::machine::files::mounts;
-use crate::machine::files::work_dir::WorkDir;
 use crate::show::text::count;
+use crate::whatif::directory_copy::place::CopyPlace;
 use crate::whatif::left_processes::LeftProcesses;
 
 /// What all runs together left so far.
@@ -26,18 +25,18 @@ impl LeftBehind {
     }
 
     /// Behind the end of a program in a copy: ends the processes that it left, and unmounts what they mounted there.
-    pub fn clear(&mut self, copy: &Path) {
+    pub fn clear(&mut self, copy: &CopyPlace) {
         self.ended += self.processes.end();
-        let whole = copy.canonicalize().unwrap_or_else(|_| copy.to_owned());
-        for point in mounts::detach_within(copy) {
+        let whole = copy.path().canonicalize().unwrap_or_else(|_| copy.path().to_owned());
+        for point in mounts::detach_within(copy.whole()) {
             let name = point.strip_prefix(&whole).unwrap_or(&point).display().to_string();
             self.mounted.insert(if name.is_empty() { ".".to_owned() } else { name });
         }
     }
 
     /// Removes a copy.
-    pub fn remove(&mut self, copy: WorkDir) {
-        let path = copy.path().display().to_string();
+    pub fn remove(&mut self, copy: CopyPlace) {
+        let path = copy.whole().display().to_string();
         if let Err(error) = copy.remove() {
             self.kept.push(format!("The copy {path} stays: {error}."));
         }

@@ -8,8 +8,9 @@
 //! settings        the configurations that can be had, made ready
 //! commit_replay   the commits through SQLite, the other calls as recorded
 //! call_replay     all calls, on the disk or with files in memory
-//! rerun           the program itself in the configurations that running it can have;  directory_copy: what each run begins with
+//! rerun           the program itself in the configurations that running it can have
 //! left_behind     what a run leaves behind it;  left_processes: the processes of that
+//! directory_copy  what each run begins with
 //! memory          a place in memory for files
 //! error           why there is no result
 //! ```
@@ -20,8 +21,8 @@ mod settings;
 mod commit_replay;
 mod call_replay;
 mod rerun;
-mod directory_copy;
 mod left_behind;
 mod left_processes;
+mod directory_copy;
 mod memory;
 pub mod error;

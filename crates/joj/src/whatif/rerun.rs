@@ -26,7 +26,8 @@ use crate::machine::proc::watched_command::WatchedCommand;
 use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
 use crate::show::text::duration;
-use crate::whatif::directory_copy;
+use crate::whatif::directory_copy::files;
+use crate::whatif::directory_copy::place::CopyPlace;
 use crate::whatif::left_behind::LeftBehind;
 use crate::whatif::memory;
 
@@ -62,7 +63,7 @@ impl Rerun<'_> {
     /// # Errors
     /// Files that cannot be read, or that have no room on the disk.
     pub fn bytes(&self) -> Result<u64, ReplayError> {
-        let bytes = directory_copy::bytes(&self.origin)
+        let bytes = files::bytes(&self.origin)
             .map_err(|(path, error)| ReplayError::of_copy(self.directory, path, error))?;
         room::check(self.directory, bytes, "the files of this directory")?;
         Ok(bytes)
@@ -71,20 +72,20 @@ impl Rerun<'_> {
     /// A copy on the disk, on the medium before it is given.
     /// # Errors
     /// A signal, or a file that cannot be copied.
-    pub fn copy(&self) -> Result<WorkDir, ReplayError> {
-        let copy = plan::make_named(self.directory, "joj-whatif")?;
-        self.fill(&copy)?;
+    pub fn copy(&self) -> Result<CopyPlace, ReplayError> {
+        let copy = self.copy_below(plan::make_named(self.directory, "joj-whatif")?)?;
         settle(self.directory);
         Ok(copy)
     }
 
-    fn fill(&self, copy: &WorkDir) -> Result<(), ReplayError> {
-        directory_copy::copy(&self.origin, copy.path(), &self.facts).map_err(|(path, error)| {
-            match error.kind() {
-                io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
-                _ => ReplayError::of_copy(self.directory, path, error),
-            }
-        })
+    fn copy_below(&self, work_dir: WorkDir) -> Result<CopyPlace, ReplayError> {
+        let problem = |(path, error): (PathBuf, io::Error)| match error.kind() {
+            io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
+            _ => ReplayError::of_copy(self.directory, path, error),
+        };
+        let copy = CopyPlace::below(work_dir).map_err(problem)?;
+        files::copy(&self.origin, copy.path(), &self.facts).map_err(problem)?;
+        Ok(copy)
     }
 
     /// A word of the command that names a file outside of the directory by `..`, and the file's whole path: from a copy it names another.
@@ -98,8 +99,10 @@ impl Rerun<'_> {
     }
 
     /// A file of the directory itself that the program writes, where it is recorded in the directory `copy`.
-    pub fn written_by_its_name(&self, recording: &Recording, copy: &Path) -> Option<String> {
-        written(recording, copy).find(|path| Path::new(path).starts_with(&self.origin)).map(str::to_owned)
+    pub fn written_itself(&self, recording: &Recording, copy: &CopyPlace) -> Option<String> {
+        written(recording, copy.whole())
+            .find(|path| Path::new(path).starts_with(&self.origin))
+            .map(str::to_owned)
     }
 
     /// Runs the program in each of the rows; it is recorded, and ended with this code then, in the directory `copy`.
@@ -109,12 +112,12 @@ impl Rerun<'_> {
         &self,
         rows: &[Configuration],
         recording: &Recording,
-        (copy, exit_code): (&Path, i32),
+        (copy, exit_code): (&CopyPlace, i32),
         rounds: Option<u32>,
         left: &mut LeftBehind,
     ) -> Result<Vec<WhatifRerun>, ReplayError> {
-        let bytes = most_bytes(self.bytes()?, recording, copy);
-        let outside = written_outside(recording, copy);
+        let bytes = most_bytes(self.bytes()?, recording, copy.whole());
+        let outside = written_outside(recording, copy.whole());
         let mut ways: Vec<Result<RerunWay, String>> =
             rows.iter().map(|row| way(*row, outside.as_deref(), syncs_that_stay(recording))).collect();
         let mut elapsed_ns: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
@@ -161,21 +164,21 @@ impl Rerun<'_> {
         exit_code: i32,
         left: &mut LeftBehind,
     ) -> Result<Result<u64, String>, ReplayError> {
-        let copy = if way.in_memory {
+        let work_dir = if way.in_memory {
             match memory::directory(bytes, "the files and all that the program writes") {
-                Ok(copy) => copy,
+                Ok(work_dir) => work_dir,
                 Err(reason) => return Ok(Err(reason)),
             }
         } else {
             plan::make_named(self.directory, "joj-whatif")?
         };
-        match self.fill(&copy) {
+        let copy = match self.copy_below(work_dir) {
             Err(ReplayError::Full { what, .. }) if way.in_memory => {
                 let why = "bytes, or inodes (`df -i`), are all used";
                 return Ok(Err(format!("{what} in {}: {why}", memory::SHARED_MEMORY)));
             }
-            filled => filled?,
-        }
+            copy => copy?,
+        };
         settle(self.directory);
         let filter = if way.without_syncs { seccomp::without_syncs() } else { None };
         let begin_ns = shared_ns();
@@ -185,7 +188,7 @@ impl Rerun<'_> {
         };
         let ended = command.wait();
         let elapsed_ns = shared_ns() - begin_ns;
-        left.clear(copy.path());
+        left.clear(&copy);
         left.remove(copy);
         if is_stopped() {
             return Err(ReplayError::Stopped);
@@ -243,7 +246,7 @@ fn most_bytes(bytes: u64, recording: &Recording, copy: &Path) -> u64 {
         _ => 0,
     });
     let written = written.fold(0, u64::saturating_add);
-    bytes.saturating_add(written).max(directory_copy::bytes(copy).unwrap_or(0))
+    bytes.saturating_add(written).max(files::bytes(copy).unwrap_or(0))
 }
 
 /// The path with which each open file description was opened.

@@ -185,13 +185,20 @@ pub(in crate::machine) fn remove(directory: &Path) -> Result<(), RemoveError> {
     }
 }
 
-/// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for each database of a
+/// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for each database below a
 /// directory, by its inode.
 pub(in crate::machine) fn shared_pages(directory: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(directory).into_iter().flatten().flatten();
-    let page =
-        |status: fs::Metadata| format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into();
-    files.filter_map(|file| file.metadata().ok()).map(page).collect()
+    let mut pages = Vec::new();
+    for file in fs::read_dir(directory).into_iter().flatten().flatten() {
+        match file.metadata() {
+            Ok(status) if status.is_dir() => pages.extend(shared_pages(&file.path())),
+            Ok(status) if status.is_file() => {
+                pages.push(format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into());
+            }
+            _ => {}
+        }
+    }
+    pages
 }
 
 /// Most are not there.
@@ -241,6 +248,19 @@ mod tests {
         remove_left_once(&place);
         assert_eq!([&used, &left].map(|one| one.exists()), [true, false], "each place is looked at once");
         fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn what_databases_deep_below_have_in_memory_goes_with_them() {
+        let place = place("pages");
+        let database = place.join("a/b/app.db");
+        fs::create_dir_all(place.join("a/b")).unwrap();
+        fs::write(&database, "").unwrap();
+        let status = fs::metadata(&database).unwrap();
+        let page = PathBuf::from(format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()));
+        fs::write(&page, "").unwrap();
+        remove(&place).unwrap();
+        assert!(!place.exists() && !page.exists());
     }
 
     #[test]

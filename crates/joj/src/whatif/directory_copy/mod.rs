@@ -1,0 +1,9 @@
+//! What each run of a program begins with: a copy of the directory in which joj stands.
+//!
+//! ```text
+//! place     where a copy lies: some directories below one of joj's own
+//! files     the files below a directory, copied into it
+//! ```
+
+pub mod place;
+pub mod files;
