@@ -4,6 +4,7 @@
 mod replay;
 mod rerun;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use joj_analysis::recording::whatif::configuration::Configuration;
@@ -41,4 +42,29 @@ fn names_that_go_up_lead_to_nothing_of_the_directory_itself() {
     let (code, said) = told(&whatif(&place, &["--only", "recorded"], &script));
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("or more than 16 `../`"), "{said}");
+}
+
+#[test]
+fn whoever_cannot_reach_the_directory_cannot_reach_a_copy_elsewhere_and_others_can() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: no other user here (not root)");
+        return;
+    }
+    let scratch = Scratch::new("whatif-rerun-private");
+    let place = place(&scratch);
+    let reads = "setpriv --reuid 65534 --regid 65534 --clear-groups cat \"$PWD/given\"";
+    let open = |mode: u32| {
+        std::fs::set_permissions(&scratch, std::fs::Permissions::from_mode(mode)).expect("its mode");
+    };
+    // The directory above lets nobody pass, or one group alone; then all.
+    for (mode, expected) in [(0o700, "!"), (0o711, ""), (0o701, "!"), (0o755, "")] {
+        open(mode);
+        let script = format!("echo > made; case $PWD in /dev/shm/*) {expected} {reads};; esac");
+        let result = result(&place, &script);
+        assert!(rerun(&result, Configuration::AllInMemory).is_ok(), "{mode:o}: {:?}", result.rows);
+    }
+    // On the disk the copy lies in the directory itself.
+    let result = result(&place, &format!("echo > made; {reads}"));
+    assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
+    assert!(rerun(&result, Configuration::Recorded).is_ok(), "{:?}", result.rows);
 }

@@ -88,10 +88,21 @@ pub fn make_directory(below: &Path) -> Result<WorkDir, ReplayError> {
 /// # Errors
 /// There is no place for it.
 pub fn make_named(below: &Path, name: &'static str) -> Result<WorkDir, ReplayError> {
-    WorkDir::named(below, name).map_err(|error| match error {
+    WorkDir::named(below, name).map_err(of_place)
+}
+
+/// The same for joj's user alone.
+/// # Errors
+/// There is no place for it.
+pub fn make_private(below: &Path, name: &'static str) -> Result<WorkDir, ReplayError> {
+    WorkDir::private(below, name).map_err(of_place)
+}
+
+fn of_place(error: WorkDirError) -> ReplayError {
+    match error {
         WorkDirError::ReadOnly { place, error } => ReplayError::ReadOnly { place, error },
         error => error.into(),
-    })
+    }
 }
 
 /// The directory in which a call makes a name.

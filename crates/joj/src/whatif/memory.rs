@@ -12,7 +12,7 @@ pub const SHARED_MEMORY: &str = "/dev/shm";
 /// What it is called below the directory of a replay. No recorded path begins so.
 pub const IN_REPLAY: &str = "/.joj-files-in-ram";
 
-/// A directory in memory, if so many bytes have room there. `whose`: what needs them, in the plural.
+/// A directory in memory for joj's user alone, if so many bytes have room there. `whose`: what needs them, in the plural.
 /// # Errors
 /// Why there is none.
 pub fn directory(needed_bytes: u64, whose: &str) -> Result<WorkDir, String> {
@@ -28,7 +28,7 @@ pub fn directory(needed_bytes: u64, whose: &str) -> Result<WorkDir, String> {
         let [needed, free] = [needed_bytes.div_ceil(1024), free_bytes / 1024].map(count);
         return Err(format!("{whose} need {needed} KiB, and {free} KiB of memory are free"));
     }
-    WorkDir::named(place, "joj-whatif").map_err(|error| error.to_string())
+    WorkDir::private(place, "joj-whatif").map_err(|error| error.to_string())
 }
 
 /// Where the link to it is in a replay's directory.

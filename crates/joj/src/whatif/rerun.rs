@@ -73,7 +73,7 @@ impl Rerun<'_> {
     /// # Errors
     /// A signal, or a file that cannot be copied.
     pub fn copy(&self) -> Result<CopyPlace, ReplayError> {
-        let copy = self.copy_below(plan::make_named(self.directory, "joj-whatif")?)?;
+        let copy = self.copy_below(plan::make_private(self.directory, "joj-whatif")?)?;
         settle(self.directory);
         Ok(copy)
     }
@@ -85,6 +85,7 @@ impl Rerun<'_> {
         };
         let copy = CopyPlace::below(work_dir).map_err(problem)?;
         files::copy(&self.origin, copy.path(), &self.facts).map_err(problem)?;
+        copy.let_pass(&self.origin).map_err(|error| problem((copy.whole().to_owned(), error)))?;
         Ok(copy)
     }
 
@@ -170,7 +171,7 @@ impl Rerun<'_> {
                 Err(reason) => return Ok(Err(reason)),
             }
         } else {
-            plan::make_named(self.directory, "joj-whatif")?
+            plan::make_private(self.directory, "joj-whatif")?
         };
         let copy = match self.copy_below(work_dir) {
             Err(ReplayError::Full { what, .. }) if way.in_memory => {

@@ -1,13 +1,13 @@
 //! Where a copy lies: deep below a directory of joj's own. A program that names a file by `../` finds none of its user's there.
 //!
 //! ```text
-//! DIR/joj-whatif-4711-0/joj-whatif-4711-0   a directory of joj's own
+//! DIR/joj-whatif-4711-0/joj-whatif-4711-0   a directory of joj's own, for its user alone while the copy is made
 //!                                      /d/d/../d   the copy
 //! ```
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::machine::files::work_dir::WorkDir;
@@ -23,7 +23,7 @@ pub struct CopyPlace {
 }
 
 impl CopyPlace {
-    /// Makes the directories below one of joj's own.
+    /// Makes the directories below one of joj's own that is for its user alone.
     /// # Errors
     /// As mkdir(2), of which; nothing is left behind.
     pub fn below(work_dir: WorkDir) -> Result<CopyPlace, (PathBuf, io::Error)> {
@@ -36,6 +36,16 @@ impl CopyPlace {
             made.map_err(|error| (path.clone(), error))?;
         }
         Ok(CopyPlace { work_dir, path })
+    }
+
+    /// Lets other users pass to the whole copy, where they may pass to its original, too: the program may be one that drops its rights.
+    /// # Errors
+    /// As chmod(2).
+    pub fn let_pass(&self, origin: &Path) -> io::Result<()> {
+        if self.whole().starts_with(origin) || all_pass(origin) {
+            fs::set_permissions(self.whole(), Permissions::from_mode(0o711))?;
+        }
+        Ok(())
     }
 
     /// Where the program runs.
@@ -54,4 +64,10 @@ impl CopyPlace {
     pub fn remove(self) -> Result<(), String> {
         self.work_dir.remove().map_err(|error| error.to_string())
     }
+}
+
+/// Whether each user may pass through all directories above this one.
+fn all_pass(directory: &Path) -> bool {
+    let is_open = |above: &Path| fs::metadata(above).is_ok_and(|facts| facts.mode() & 0o111 == 0o111);
+    directory.ancestors().skip(1).all(is_open)
 }
