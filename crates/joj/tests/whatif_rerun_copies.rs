@@ -6,10 +6,12 @@ mod rerun;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::outcome::WhatifResult;
 use replay::{Scratch, told};
-use rerun::{place, rerun, result, whatif};
+use rerun::{place, rerun, result, whatif, with_own_mounts};
 
 /// The names in a directory.
 fn names(directory: &Path) -> Vec<String> {
@@ -67,4 +69,50 @@ fn whoever_cannot_reach_the_directory_cannot_reach_a_copy_elsewhere_and_others_c
     let result = result(&place, &format!("echo > made; {reads}"));
     assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
     assert!(rerun(&result, Configuration::Recorded).is_ok(), "{:?}", result.rows);
+}
+
+#[test]
+fn attributes_that_a_place_does_not_take_are_told_and_give_nobody_more_rights() {
+    let scratch = Scratch::new("whatif-rerun-attributes");
+    place(&scratch);
+    // The group class of the mode is the mask, r--, and the group itself has nothing.
+    let script = "setfacl -m u:65534:r--,g::---,m::r-- place/given && echo > place/plain && setfacl -m u:65534:r-x place || exit 77
+        mkdir other && mount -t ramfs none other && mkdir other/in && mount --bind place other/in && cd other \
+        && $1 whatif --rerun --rounds 1 --only recorded,all-in-ram --json ../out.json -- sh -c \
+        'echo > made; case $PWD in /dev/shm/*) test $(stat -c %a in/given) = 644;; *) test $(stat -c %a in/given) = 604;; esac'";
+    let Some((code, said)) = with_own_mounts(scratch.as_ref(), script) else { return };
+    if code == Some(77) {
+        println!("skipped: no ACLs here");
+        return;
+    }
+    assert_eq!(code, Some(0), "{said}");
+    let result = std::fs::read(scratch.file("out.json")).expect("a result");
+    let result: WhatifResult = serde_json::from_slice(&result).expect("JSON");
+    assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
+    assert!(rerun(&result, Configuration::AllInMemory).is_ok(), "{result:?}");
+    let told: Vec<_> = result.notes.iter().filter(|note| note.contains("ACLs")).collect();
+    assert_eq!(told.len(), 1, "{result:?}");
+    assert!(
+        told[0].starts_with("The copies on the disk lack extended attributes or ACLs of 2 files"),
+        "{told:?}"
+    );
+    assert!(told[0].ends_with("The first is system.posix_acl_access of in/given."), "{told:?}");
+}
+
+#[test]
+fn files_of_a_copy_get_no_default_acl_of_the_directory_in_which_it_lies() {
+    let scratch = Scratch::new("whatif-rerun-default-acl");
+    let place = place(&scratch);
+    let set = Command::new("setfacl").args(["-d", "-m", "u:65534:rwx"]).arg(&place).status();
+    if !set.is_ok_and(|status| status.success()) {
+        println!("skipped: no ACLs here");
+        return;
+    }
+    // But new ones do, as in the directory itself.
+    let script = "test -z \"$(getfacl -cs given)\" && echo > made && getfacl -cn made | grep -q 65534";
+    let result = result(&place, script);
+    assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
+    for row in [Configuration::Recorded, Configuration::AllInMemory] {
+        assert!(rerun(&result, row).is_ok(), "{row:?}: {:?}", result.rows);
+    }
 }

@@ -146,8 +146,8 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
         return Err(WhatifError::Outside { word: word.to_owned(), whole });
     }
     rerun.bytes()?;
-    let copy = rerun.copy()?;
     let mut left = LeftBehind::watch();
+    let copy = rerun.copy(&mut left)?;
     let recorded = recorded_in(options, copy.path());
     left.clear(&copy);
     let recorded = recorded?;

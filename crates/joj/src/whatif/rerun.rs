@@ -72,19 +72,20 @@ impl Rerun<'_> {
     /// A copy on the disk, on the medium before it is given.
     /// # Errors
     /// A signal, or a file that cannot be copied.
-    pub fn copy(&self) -> Result<CopyPlace, ReplayError> {
-        let copy = self.copy_below(plan::make_private(self.directory, "joj-whatif")?)?;
+    pub fn copy(&self, left: &mut LeftBehind) -> Result<CopyPlace, ReplayError> {
+        let copy = self.copy_below(plan::make_private(self.directory, "joj-whatif")?, left)?;
         settle(self.directory);
         Ok(copy)
     }
 
-    fn copy_below(&self, work_dir: WorkDir) -> Result<CopyPlace, ReplayError> {
+    fn copy_below(&self, work_dir: WorkDir, left: &mut LeftBehind) -> Result<CopyPlace, ReplayError> {
         let problem = |(path, error): (PathBuf, io::Error)| match error.kind() {
             io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
             _ => ReplayError::of_copy(self.directory, path, error),
         };
         let copy = CopyPlace::below(work_dir).map_err(problem)?;
-        files::copy(&self.origin, copy.path(), &self.facts).map_err(problem)?;
+        let not_taken = files::copy(&self.origin, copy.path(), &self.facts).map_err(problem)?;
+        left.copied(&copy, not_taken);
         copy.let_pass(&self.origin).map_err(|error| problem((copy.whole().to_owned(), error)))?;
         Ok(copy)
     }
@@ -173,7 +174,7 @@ impl Rerun<'_> {
         } else {
             plan::make_private(self.directory, "joj-whatif")?
         };
-        let copy = match self.copy_below(work_dir) {
+        let copy = match self.copy_below(work_dir, left) {
             Err(ReplayError::Full { what, .. }) if way.in_memory => {
                 let why = "bytes, or inodes (`df -i`), are all used";
                 return Ok(Err(format!("{what} in {}: {why}", memory::SHARED_MEMORY)));

@@ -1,6 +1,7 @@
 //! The files below a directory, copied: each run of a program begins with the same ones.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, lchown, symlink};
@@ -10,6 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, SeekFrom, mknodat, seek};
 use rustix::io::Errno;
 
 use crate::machine::proc::signal::is_stopped;
+use crate::whatif::directory_copy::attributes::{self, NotTaken};
 
 /// Directories of joj's own, which begin so, are none of the program's.
 const OWN_NAMES: [&str; 2] = ["joj-whatif-", "joj-replay-"];
@@ -31,20 +33,22 @@ pub fn bytes(directory: &Path) -> Result<u64, (PathBuf, io::Error)> {
     Ok(sum)
 }
 
-/// Copies them into `to`, an empty directory, with their owners, permissions and times, and gives `to` those of `itself`: the directory's as it
-/// was before anything was made in it. A file with several names has them in the copy, too, and holes stay holes. Sockets are left out, and
-/// without root devices and other users' ownership.
+/// Copies them into `to`, an empty directory, with their owners, permissions, times and attributes, and gives `to` those of `itself`: the
+/// directory's as it was before anything was made in it. A file with several names has them in the copy, too, and holes stay holes. Sockets
+/// are left out, and without root devices and other users' ownership. Gives what of the attributes the place does not take.
 /// # Errors
 /// What the system said, of which file; [`io::ErrorKind::Interrupted`] after a signal. A part is there then.
-pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<(), (PathBuf, io::Error)> {
-    let mut directories = vec![(to.to_owned(), itself.clone())];
+pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<NotTaken, (PathBuf, io::Error)> {
+    let mut not_taken = NotTaken::default();
+    let mut directories = vec![(from.to_owned(), itself.clone())];
     let mut known: HashMap<(u64, u64), PathBuf> = HashMap::new();
     walk(from, &mut |path, facts| {
-        let place = to.join(path.strip_prefix(from).unwrap_or(path));
+        let name = path.strip_prefix(from).unwrap_or(path);
+        let place = to.join(name);
         let kind = facts.file_type();
         if kind.is_dir() {
             fs::create_dir(&place)?;
-            directories.push((place, facts.clone()));
+            directories.push((path.to_owned(), facts.clone()));
             return Ok(());
         }
         let inode = (facts.dev(), facts.ino());
@@ -61,22 +65,31 @@ pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<(), (PathBu
         if facts.nlink() > 1 {
             known.insert(inode, place.clone());
         }
-        if kind.is_symlink() {
-            return set_owner(&place, facts);
-        }
-        // A change of the owner takes the bits that the permissions set.
-        set_owner(&place, facts)?;
-        fs::set_permissions(&place, facts.permissions())?;
+        let lacks = set_facts(path, &place, facts)?;
+        not_taken.add(&lacks, name);
         if kind.is_file() { set_times(&place, facts) } else { Ok(()) }
     })?;
     // After what is in them: that changes their times, and some may not be written to.
-    for (place, facts) in directories.iter().rev() {
-        let set = set_owner(place, facts)
-            .and_then(|()| set_times(place, facts))
-            .and_then(|()| fs::set_permissions(place, facts.permissions()));
-        set.map_err(|error| (place.clone(), error))?;
+    for (path, facts) in directories.iter().rev() {
+        let name = path.strip_prefix(from).unwrap_or(path);
+        let place = to.join(name);
+        let set = set_times(&place, facts).and_then(|()| set_facts(path, &place, facts));
+        let lacks = set.map_err(|error| (place, error))?;
+        not_taken.add(&lacks, name);
     }
-    Ok(())
+    Ok(not_taken)
+}
+
+/// Sets owner, permissions and attributes; gives the names of attributes that the place does not take.
+fn set_facts(path: &Path, place: &Path, facts: &fs::Metadata) -> io::Result<Vec<OsString>> {
+    // A change of the owner takes the bits that the permissions set, and capabilities.
+    set_owner(place, facts)?;
+    let mut lacks = attributes::copy(path, place);
+    if !facts.is_symlink() {
+        fs::set_permissions(place, facts.permissions())?;
+        lacks.extend(attributes::copy_acls(path, place)?);
+    }
+    Ok(lacks)
 }
 
 /// Copies what the file has, and leaves its holes (lseek(2), `SEEK_DATA`).
@@ -160,7 +173,10 @@ fn walk(directory: &Path, visit: &mut Visit<'_>) -> Result<(), (PathBuf, io::Err
 mod tests {
     use std::os::unix::fs::{FileExt, PermissionsExt};
 
+    use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
+
     use super::*;
+    use crate::whatif::directory_copy::attributes::tests::acl;
 
     #[test]
     fn a_copy_has_the_files_but_those_of_joj() {
@@ -209,6 +225,44 @@ mod tests {
         let facts = |place: &Path| fs::metadata(place.join("a/b/c")).unwrap();
         assert_eq!(facts(&to).mode(), facts(&from).mode());
         assert_eq!(facts(&to).modified().unwrap(), facts(&from).modified().unwrap());
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn attributes_and_acls_are_copied_and_nothing_gets_those_of_the_place() {
+        let place = std::env::temp_dir().join(format!("joj-copy-attributes-{}", std::process::id()));
+        let (from, to) = (place.join("from"), place.join("to"));
+        fs::create_dir_all(from.join("directory")).unwrap();
+        fs::create_dir_all(&to).unwrap();
+        for name in ["acl", "plain", "read-only"] {
+            fs::write(from.join(name), "text").unwrap();
+        }
+        let set = |place: &Path, name: &str, value: &[u8]| lsetxattr(place, name, value, XattrFlags::empty());
+        let (access, default) = ("system.posix_acl_access", "system.posix_acl_default");
+        if set(&from.join("plain"), "user.joj", b"value").is_err()
+            || set(&from.join("acl"), access, &acl(0)).is_err()
+        {
+            fs::remove_dir_all(&place).unwrap();
+            println!("skipped: no ACLs here");
+            return;
+        }
+        set(&from.join("read-only"), "user.joj", b"").unwrap();
+        fs::set_permissions(from.join("read-only"), fs::Permissions::from_mode(0o444)).unwrap();
+        set(&from.join("directory"), default, &acl(6)).unwrap();
+        set(&from, "user.joj", b"top").unwrap();
+        let itself = fs::metadata(&from).unwrap();
+        assert_eq!(copy(&from, &to, &itself).unwrap(), NotTaken::default());
+        let all = |top: &Path| {
+            let files = ["", "acl", "plain", "read-only", "directory"].map(|name| top.join(name));
+            let names = ["user.joj", access, default];
+            let value = |file: &Path, name: &str| {
+                let mut value = [0; 64];
+                lgetxattr(file, name, &mut value).ok().map(|bytes| value[..bytes].to_vec())
+            };
+            files.map(|file| (fs::metadata(&file).unwrap().mode(), names.map(|name| value(&file, name))))
+        };
+        assert_eq!(all(&to), all(&from));
+        assert_eq!(all(&to)[1].1[1], Some(acl(0)));
         fs::remove_dir_all(&place).unwrap();
     }
 }

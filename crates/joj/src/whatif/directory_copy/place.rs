@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::machine::files::work_dir::WorkDir;
+use crate::whatif::directory_copy::attributes;
 
 /// So many directories: no program goes up so far from where it runs. With their names of one letter a path grows by two bytes for each.
 pub const LEVELS: usize = 16;
@@ -28,6 +29,7 @@ impl CopyPlace {
     /// As mkdir(2), of which; nothing is left behind.
     pub fn below(work_dir: WorkDir) -> Result<CopyPlace, (PathBuf, io::Error)> {
         let mut path = work_dir.path().to_owned();
+        attributes::remove_acls(&path);
         for _ in 0..LEVELS {
             path.push("d");
             // Whoever may reach the copy passes through, whatever the umask is.
@@ -69,5 +71,5 @@ impl CopyPlace {
 /// Whether each user may pass through all directories above this one.
 fn all_pass(directory: &Path) -> bool {
     let is_open = |above: &Path| fs::metadata(above).is_ok_and(|facts| facts.mode() & 0o111 == 0o111);
-    directory.ancestors().skip(1).all(is_open)
+    directory.ancestors().skip(1).all(|above| is_open(above) && !attributes::has_acl(above))
 }
