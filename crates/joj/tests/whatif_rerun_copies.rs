@@ -6,7 +6,8 @@ mod rerun;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::outcome::WhatifResult;
@@ -114,5 +115,30 @@ fn files_of_a_copy_get_no_default_acl_of_the_directory_in_which_it_lies() {
     assert!(result.notes.iter().all(|note| !note.contains("exit code")), "{:?}", result.notes);
     for row in [Configuration::Recorded, Configuration::AllInMemory] {
         assert!(rerun(&result, row).is_ok(), "{row:?}: {:?}", result.rows);
+    }
+}
+
+#[test]
+fn a_signal_while_the_files_are_looked_at_or_copied_is_told_as_one() {
+    let scratch = Scratch::new("whatif-rerun-signal");
+    let place = place(&scratch);
+    for number in 0..2_000 {
+        std::fs::write(place.join(format!("f{number}")), "text").expect("a file");
+    }
+    for wait_ms in [0, 5, 50] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+        command.current_dir(&place).args(["whatif", "--rerun", "--only", "recorded", "--", "sleep", "9"]);
+        let joj = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("joj");
+        // It has caught signals before it makes its directory, and then looks at the files.
+        while !names(&place).iter().any(|name| name.starts_with("joj-whatif-")) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        let process = rustix::process::Pid::from_child(&joj);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("a signal");
+        let (code, said) = told(&joj.wait_with_output().expect("joj"));
+        assert_eq!(code, Some(130), "after {wait_ms} ms: {said}");
+        assert!(said.contains("stopped by a signal"), "after {wait_ms} ms: {said}");
+        assert_eq!(names(&place).len(), 2_001, "after {wait_ms} ms: nothing stays");
     }
 }

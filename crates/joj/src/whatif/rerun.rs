@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::fs::Metadata;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use joj_analysis::recording::Recording;
@@ -26,6 +25,7 @@ use crate::machine::proc::watched_command::WatchedCommand;
 use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
 use crate::show::text::duration;
+use crate::whatif::directory_copy::error::CopyError;
 use crate::whatif::directory_copy::files;
 use crate::whatif::directory_copy::place::CopyPlace;
 use crate::whatif::left_behind::LeftBehind;
@@ -63,8 +63,7 @@ impl Rerun<'_> {
     /// # Errors
     /// Files that cannot be read, or that have no room on the disk.
     pub fn bytes(&self) -> Result<u64, ReplayError> {
-        let bytes = files::bytes(&self.origin)
-            .map_err(|(path, error)| ReplayError::of_copy(self.directory, path, error))?;
+        let bytes = files::bytes(&self.origin).map_err(|error| self.not_copied(error))?;
         room::check(self.directory, bytes, "the files of this directory")?;
         Ok(bytes)
     }
@@ -79,15 +78,19 @@ impl Rerun<'_> {
     }
 
     fn copy_below(&self, work_dir: WorkDir, left: &mut LeftBehind) -> Result<CopyPlace, ReplayError> {
-        let problem = |(path, error): (PathBuf, io::Error)| match error.kind() {
-            io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
-            _ => ReplayError::of_copy(self.directory, path, error),
-        };
+        let problem = |error| self.not_copied(error);
         let copy = CopyPlace::below(work_dir).map_err(problem)?;
         let not_taken = files::copy(&self.origin, copy.path(), &self.facts).map_err(problem)?;
         left.copied(&copy, not_taken);
-        copy.let_pass(&self.origin).map_err(|error| problem((copy.whole().to_owned(), error)))?;
+        copy.let_pass(&self.origin).map_err(problem)?;
         Ok(copy)
+    }
+
+    fn not_copied(&self, error: CopyError) -> ReplayError {
+        match error {
+            CopyError::Stopped => ReplayError::Stopped,
+            CopyError::File(path, error) => ReplayError::of_copy(self.directory, path, error),
+        }
     }
 
     /// A word of the command that names a file outside of the directory by `..`, and the file's whole path: from a copy it names another.

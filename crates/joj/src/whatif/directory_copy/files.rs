@@ -12,17 +12,20 @@ use rustix::io::Errno;
 
 use crate::machine::proc::signal::is_stopped;
 use crate::whatif::directory_copy::attributes::{self, NotTaken};
+use crate::whatif::directory_copy::error::CopyError;
 
 /// Directories of joj's own, which begin so, are none of the program's.
 const OWN_NAMES: [&str; 2] = ["joj-whatif-", "joj-replay-"];
 
 /// A block of `st_blocks` (stat(2)).
 const BLOCK_BYTES: u64 = 512;
+/// So much of a file is copied before joj looks whether a signal asked it to end.
+const PIECE_BYTES: u64 = 64 << 20;
 
 /// Bytes that a copy of the files below a directory takes: holes take none, and a file with several names is there once.
 /// # Errors
-/// What the system said, of which file.
-pub fn bytes(directory: &Path) -> Result<u64, (PathBuf, io::Error)> {
+/// A signal, or what the system said, of which file.
+pub fn bytes(directory: &Path) -> Result<u64, CopyError> {
     let (mut sum, mut known) = (0, HashSet::new());
     walk(directory, &mut |_, facts| {
         if facts.is_file() && known.insert((facts.dev(), facts.ino())) {
@@ -37,8 +40,8 @@ pub fn bytes(directory: &Path) -> Result<u64, (PathBuf, io::Error)> {
 /// directory's as it was before anything was made in it. A file with several names has them in the copy, too, and holes stay holes. Sockets
 /// are left out, and without root devices and other users' ownership. Gives what of the attributes the place does not take.
 /// # Errors
-/// What the system said, of which file; [`io::ErrorKind::Interrupted`] after a signal. A part is there then.
-pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<NotTaken, (PathBuf, io::Error)> {
+/// A signal, or what the system said, of which file. A part is there then.
+pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<NotTaken, CopyError> {
     let mut not_taken = NotTaken::default();
     let mut directories = vec![(from.to_owned(), itself.clone())];
     let mut known: HashMap<(u64, u64), PathBuf> = HashMap::new();
@@ -74,7 +77,7 @@ pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<NotTaken, (
         let name = path.strip_prefix(from).unwrap_or(path);
         let place = to.join(name);
         let set = set_times(&place, facts).and_then(|()| set_facts(path, &place, facts));
-        let lacks = set.map_err(|error| (place, error))?;
+        let lacks = set.map_err(|error| CopyError::of(&place, error))?;
         not_taken.add(&lacks, name);
     }
     Ok(not_taken)
@@ -105,10 +108,19 @@ fn copy_data(from: &Path, to: &Path, len: u64) -> io::Result<()> {
             // The filesystem does not tell.
             Err(_) => (at, len),
         };
+        // In pieces: none takes long.
+        let end = end.min(begin + PIECE_BYTES);
         seek(&source, SeekFrom::Start(begin))?;
         seek(&place, SeekFrom::Start(begin))?;
-        io::copy(&mut io::Read::take(&mut source, end - begin), &mut place)?;
-        at = end;
+        match io::copy(&mut io::Read::take(&mut source, end - begin), &mut place) {
+            _ if is_stopped() => return Err(io::ErrorKind::Interrupted.into()),
+            // A signal of another kind: the piece is copied again.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            copied => {
+                copied?;
+                at = end;
+            }
+        }
     }
     Ok(())
 }
@@ -148,8 +160,8 @@ fn set_times(place: &Path, facts: &fs::Metadata) -> io::Result<()> {
 type Visit<'a> = dyn FnMut(&Path, &fs::Metadata) -> io::Result<()> + 'a;
 
 /// Each file below a directory, a directory before what is in it.
-fn walk(directory: &Path, visit: &mut Visit<'_>) -> Result<(), (PathBuf, io::Error)> {
-    let problem = |error| (directory.to_owned(), error);
+fn walk(directory: &Path, visit: &mut Visit<'_>) -> Result<(), CopyError> {
+    let problem = |error| CopyError::of(directory, error);
     for entry in fs::read_dir(directory).map_err(problem)? {
         let entry = entry.map_err(problem)?;
         let name = entry.file_name();
@@ -158,10 +170,10 @@ fn walk(directory: &Path, visit: &mut Visit<'_>) -> Result<(), (PathBuf, io::Err
         }
         let path = entry.path();
         if is_stopped() {
-            return Err((path, io::ErrorKind::Interrupted.into()));
+            return Err(CopyError::Stopped);
         }
-        let facts = entry.metadata().map_err(|error| (path.clone(), error))?;
-        visit(&path, &facts).map_err(|error| (path.clone(), error))?;
+        let facts = entry.metadata().map_err(|error| CopyError::of(&path, error))?;
+        visit(&path, &facts).map_err(|error| CopyError::of(&path, error))?;
         if facts.is_dir() {
             walk(&path, visit)?;
         }

@@ -6,12 +6,12 @@
 //! ```
 
 use std::fs::{self, Permissions};
-use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::machine::files::work_dir::WorkDir;
 use crate::whatif::directory_copy::attributes;
+use crate::whatif::directory_copy::error::CopyError;
 
 /// So many directories: no program goes up so far from where it runs. With their names of one letter a path grows by two bytes for each.
 pub const LEVELS: usize = 16;
@@ -27,7 +27,7 @@ impl CopyPlace {
     /// Makes the directories below one of joj's own that is for its user alone.
     /// # Errors
     /// As mkdir(2), of which; nothing is left behind.
-    pub fn below(work_dir: WorkDir) -> Result<CopyPlace, (PathBuf, io::Error)> {
+    pub fn below(work_dir: WorkDir) -> Result<CopyPlace, CopyError> {
         let mut path = work_dir.path().to_owned();
         attributes::remove_acls(&path);
         for _ in 0..LEVELS {
@@ -35,7 +35,7 @@ impl CopyPlace {
             // Whoever may reach the copy passes through, whatever the umask is.
             let made = fs::create_dir(&path)
                 .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o755)));
-            made.map_err(|error| (path.clone(), error))?;
+            made.map_err(|error| CopyError::of(&path, error))?;
         }
         Ok(CopyPlace { work_dir, path })
     }
@@ -43,9 +43,10 @@ impl CopyPlace {
     /// Lets other users pass to the whole copy, where they may pass to its original, too: the program may be one that drops its rights.
     /// # Errors
     /// As chmod(2).
-    pub fn let_pass(&self, origin: &Path) -> io::Result<()> {
+    pub fn let_pass(&self, origin: &Path) -> Result<(), CopyError> {
         if self.whole().starts_with(origin) || all_pass(origin) {
-            fs::set_permissions(self.whole(), Permissions::from_mode(0o711))?;
+            let set = fs::set_permissions(self.whole(), Permissions::from_mode(0o711));
+            set.map_err(|error| CopyError::of(self.whole(), error))?;
         }
         Ok(())
     }
