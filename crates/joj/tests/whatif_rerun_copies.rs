@@ -142,3 +142,35 @@ fn a_signal_while_the_files_are_looked_at_or_copied_is_told_as_one() {
         assert_eq!(names(&place).len(), 2_001, "after {wait_ms} ms: nothing stays");
     }
 }
+
+#[test]
+fn a_recording_that_is_kept_names_the_files_of_the_directory_itself() {
+    let scratch = Scratch::new("whatif-rerun-named");
+    let place = place(&scratch).canonicalize().expect("a path");
+    let above = scratch.file("").canonicalize().expect("a path");
+    let classes = [format!("cache:{}/cc/*", place.display()), format!("cache:{}/up", above.display())];
+    let (kept, file) = (scratch.file("kept.joj"), scratch.file("again.json"));
+    let words: Vec<&str> =
+        ["--only", "recorded,caches-no-sync", "--class", &classes[0], "--class", &classes[1]].into();
+    let first = [&words[..], &["-o", kept.to_str().expect("a name")]].concat();
+    let script = "mkdir cc; echo > cc/one; sync cc/one; echo > ../up; sync ../up; echo > other; sync other";
+    let (code, said) = told(&whatif(&place, &first, script));
+    assert_eq!(code, Some(0), "{said}");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_joj"));
+    again
+        .args(["whatif", "--rounds", "1"])
+        .args(&words)
+        .arg("--json")
+        .args([&file, &kept])
+        .arg(scratch.file(""));
+    let (code, said) = told(&again.output().expect("joj"));
+    assert_eq!(code, Some(0), "{said}");
+    let result: WhatifResult =
+        serde_json::from_slice(&std::fs::read(&file).expect("a result")).expect("JSON");
+    let syncs = |configuration| result.figures(configuration).expect("figures").syncs;
+    assert_eq!(
+        [Configuration::Recorded, Configuration::CachesNoSync].map(syncs),
+        [Some(3), Some(1)],
+        "{result:?}"
+    );
+}

@@ -25,11 +25,13 @@ use crate::machine::files::place::{self, Place};
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
 use crate::machine::proc::watched_command::keep_descriptors;
+use crate::record::error::RecordError;
 use crate::record::live;
 use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
 use crate::show::text::count;
 use crate::show::whatif as shown;
+use crate::trace_file::TraceWriter;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
 use crate::whatif::directory_copy::place::LEVELS;
 use crate::whatif::error::WhatifError;
@@ -152,12 +154,16 @@ fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     left.clear(&copy);
     let recorded = recorded?;
     let recording = plan::read(&recorded.file)?;
+    // The copy goes: people, and their patterns, know the files by the names of the directory itself. So does a recording that is kept.
+    let mut named = recording.clone();
+    variants::named_below(&mut named, &copy.names(&rerun.origin));
+    if options.output.is_some() {
+        let writer = TraceWriter::create_recording(&recorded.file).map_err(RecordError::from)?;
+        writer.write_recording(&named).map_err(RecordError::from)?;
+    }
     if let Some(path) = rerun.written_itself(&recording, &copy) {
         return Err(WhatifError::Original { path, levels: LEVELS });
     }
-    // The copy goes: people, and their patterns, know the files by the names of the directory itself.
-    let mut named = recording.clone();
-    variants::named_below(&mut named, &copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
     let mut result = measure(options, &recorded, named, work_dir.path())?;
     let rows: Vec<Configuration> = result.rows.iter().map(|row| row.configuration).collect();
     let recorded_there = (&copy, recorded.exit_code);

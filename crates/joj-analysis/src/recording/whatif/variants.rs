@@ -6,7 +6,7 @@ use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CREAT, O_TMPFILE};
 use crate::recording::whatif::classes::ClassPaths;
-use crate::trace::texts::Text;
+use crate::trace::texts::{Text, Texts};
 
 /// Bits of O_DSYNC and of O_SYNC.
 const O_SYNC_BITS: u32 = 0o10_000 | 0o4_000_000;
@@ -137,25 +137,32 @@ pub fn without_durable_writes(recording: &Recording) -> Recording {
     changed
 }
 
-/// What lies below one directory is named as if it lay below another, in calls and in what the recording says of itself.
-pub fn named_below(recording: &mut Recording, from: &str, to: &str) {
-    let mut known: HashMap<Text, Text> = HashMap::new();
-    let texts = &mut recording.texts;
-    let mut named = |path: Text| {
-        *known.entry(path).or_insert_with(|| {
-            let below = texts.get(path).strip_prefix(from);
-            let moved = below.filter(|below| below.is_empty() || below.starts_with('/'));
-            match moved.map(|below| format!("{to}{below}")) {
-                Some(moved) => texts.keep(&moved),
-                None => path,
-            }
-        })
+/// What lies below some directories is named as if it lay below others, in calls and in what the recording says of itself. The first name
+/// that fits counts. No former name stays.
+pub fn named_below(recording: &mut Recording, names: &[(String, String)]) {
+    let named = |path: &str| {
+        let moved = names.iter().find_map(|(from, to)| {
+            let below = path.strip_prefix(from.as_str())?;
+            let above = if below.is_empty() { to } else { to.trim_end_matches('/') };
+            (below.is_empty() || below.starts_with('/')).then(|| format!("{above}{below}"))
+        });
+        moved.unwrap_or_else(|| path.to_owned())
     };
+    let (mut known, mut texts): (HashMap<Text, Text>, Texts) = Default::default();
     for call in &mut recording.calls {
-        (call.path, call.second_path) = (named(call.path), named(call.second_path));
+        for path in [&mut call.path, &mut call.second_path] {
+            let renamed = || texts.keep(&named(recording.texts.get(*path)));
+            *path = *known.entry(*path).or_insert_with(renamed);
+        }
     }
+    recording.texts = texts;
     for said in &mut recording.header.inferred {
-        *said = said.replace(from, to);
+        for (from, to) in names {
+            *said = said.replace(from, to);
+        }
+    }
+    if let Some(facts) = &mut recording.header.recording {
+        facts.mount_points.iter_mut().for_each(|place| *place = named(place));
     }
 }
 
@@ -163,6 +170,7 @@ pub fn named_below(recording: &mut Recording, from: &str, to: &str) {
 mod tests {
     use super::*;
     use crate::recording::flags::{O_RDONLY, O_RDWR};
+    use crate::trace::header::RecordingFacts;
 
     #[derive(Default)]
     struct Made(Recording);
@@ -254,14 +262,34 @@ mod tests {
     #[test]
     fn what_lay_in_a_copy_is_named_as_in_its_original() {
         let mut made = Made::default();
-        made.push(CallKind::Rename, ["/d/copy-0/a", "/d/copy-0/b"], |_| ())
-            .push(CallKind::Open, ["/d/copy-0", ""], |_| ())
-            .push(CallKind::Unlink, ["/d/copy-01/a", ""], |_| ())
-            .push(CallKind::Unlink, ["/d/a", ""], |_| ());
-        made.0.header.inferred = vec!["/d/copy-0/a was there".to_owned()];
-        named_below(&mut made.0, "/d/copy-0", "/d");
-        assert_eq!(paths(&made.0), [["/d/a", "/d/b"], ["/d", ""], ["/d/copy-01/a", ""], ["/d/a", ""]]);
-        assert_eq!(made.0.calls[0].path, made.0.calls[3].path, "the same file has the same name");
-        assert_eq!(made.0.header.inferred, ["/d/a was there"]);
+        made.push(CallKind::Rename, ["/u/d/copy-0/d/a", "/u/d/copy-0/d/b"], |_| ())
+            .push(CallKind::Open, ["/u/d/copy-0/d", ""], |_| ())
+            .push(CallKind::Unlink, ["/u/d/copy-01/a", ""], |_| ())
+            .push(CallKind::Symlink, ["/u/d/link", "/u/d/copy-0/d/a"], |_| ())
+            .push(CallKind::Open, ["/u/d/copy-0/beside", ""], |_| ())
+            .push(CallKind::Unlink, ["/u/d/a", ""], |_| ());
+        made.0.header.inferred = vec!["/u/d/copy-0/d/a was there".to_owned()];
+        let mount_points = vec!["/u".to_owned(), "/u/d/copy-0/d/disk".to_owned()];
+        made.0.header.recording = Some(RecordingFacts { mount_points, ..RecordingFacts::default() });
+        let names = [("/u/d/copy-0/d", "/u/d"), ("/u/d/copy-0", "/")];
+        let mut named = made.0.clone();
+        named_below(&mut named, &names.map(|(from, to)| (from.to_owned(), to.to_owned())));
+        assert_eq!(
+            paths(&named),
+            [
+                ["/u/d/a", "/u/d/b"],
+                ["/u/d", ""],
+                ["/u/d/copy-01/a", ""],
+                ["/u/d/link", "/u/d/a"],
+                ["/beside", ""],
+                ["/u/d/a", ""]
+            ]
+        );
+        assert_eq!(named.calls[0].path, named.calls[5].path, "the same file has the same name");
+        assert_eq!(named.header.inferred, ["/u/d/a was there"]);
+        assert_eq!(named.header.recording.unwrap().mount_points, ["/u", "/u/d/disk"]);
+        let mut texts =
+            (0..u32::try_from(named.texts.count()).unwrap()).map(|text| named.texts.get(Text(text)));
+        assert!(texts.all(|text| !text.contains("copy-0/")), "{:?}", named.texts);
     }
 }

@@ -6,8 +6,12 @@
 //! ```
 
 use std::fs::{self, Permissions};
+use std::iter::successors;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use joj_analysis::recording::paths::text_of;
 
 use crate::machine::files::work_dir::WorkDir;
 use crate::whatif::directory_copy::attributes;
@@ -59,6 +63,14 @@ impl CopyPlace {
     /// The directory of joj's own with all that the program finds by `../`, but for more of them than [`LEVELS`].
     pub fn whole(&self) -> &Path {
         self.work_dir.path()
+    }
+
+    /// What a program calls the copy and each directory above it, and would where its original lies: `../` is the one above that.
+    pub fn names(&self, origin: &Path) -> Vec<(String, String)> {
+        let text = |path: &Path| text_of(path.as_os_str().as_bytes()).into_owned();
+        let originals = successors(Some(origin), |below| Some(below.parent().unwrap_or(below)));
+        let names = self.path.ancestors().take(1 + LEVELS).zip(originals);
+        names.map(|(copy, original)| (text(copy), text(original))).collect()
     }
 
     /// Removes all of it.
