@@ -166,7 +166,7 @@ fn what_a_killed_joj_left_is_not_removed_where_something_is_mounted_in_it() {
     let place = place(&scratch);
     std::fs::create_dir(scratch.file("gold")).expect("a directory");
     std::fs::write(scratch.file("gold").join("kept"), "text").expect("a file");
-    let script = "cd place && mkdir -p 'joj-whatif-1-0/a b' && echo > joj-whatif-1-0.lock \
+    let script = "cd place && mkdir -p 'joj-whatif-1-0/a b' && : > joj-whatif-1-0.lock \
         && mount --bind ../gold 'joj-whatif-1-0/a b' && $1 whatif --rerun --rounds 1 --only recorded -- true";
     let Some((code, said)) = with_own_mounts(&scratch.file(""), script) else { return };
     assert_eq!(code, Some(0), "{said}");

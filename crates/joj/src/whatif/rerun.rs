@@ -63,7 +63,7 @@ impl Rerun<'_> {
     /// # Errors
     /// Files that cannot be read, or that have no room on the disk.
     pub fn bytes(&self) -> Result<u64, ReplayError> {
-        let bytes = files::bytes(&self.origin).map_err(|error| self.not_copied(error))?;
+        let bytes = files::bytes(&self.origin, self.directory).map_err(|error| self.not_copied(error))?;
         room::check(self.directory, bytes, "the files of this directory")?;
         Ok(bytes)
     }
@@ -80,7 +80,8 @@ impl Rerun<'_> {
     fn copy_below(&self, work_dir: WorkDir, left: &mut LeftBehind) -> Result<CopyPlace, ReplayError> {
         let problem = |error| self.not_copied(error);
         let copy = CopyPlace::below(work_dir).map_err(problem)?;
-        let not_taken = files::copy(&self.origin, copy.path(), &self.facts).map_err(problem)?;
+        let not_taken =
+            files::copy(&self.origin, copy.path(), &self.facts, self.directory).map_err(problem)?;
         left.copied(&copy, not_taken);
         copy.let_pass(&self.origin).map_err(problem)?;
         Ok(copy)
@@ -251,7 +252,7 @@ fn most_bytes(bytes: u64, recording: &Recording, copy: &Path) -> u64 {
         _ => 0,
     });
     let written = written.fold(0, u64::saturating_add);
-    bytes.saturating_add(written).max(files::bytes(copy).unwrap_or(0))
+    bytes.saturating_add(written).max(files::bytes(copy, copy).unwrap_or(0))
 }
 
 /// The path with which each open file description was opened.

@@ -10,6 +10,7 @@
 //! removed through a mount: what lies behind it is no file of joj's.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -97,13 +98,26 @@ fn remove_left(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let lock = entry.file_name();
         let directory = lock.to_str().and_then(|lock| lock.strip_suffix(SUFFIX)).filter(|name| is_ours(name));
-        // Anybody may make a name there: opening a pipe would wait.
-        let is_lock = directory.is_some() && entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_lock = directory.is_some() && is_lock(&entry.path());
         let file = is_lock.then(|| File::options().write(true).open(entry.path()).ok()).flatten();
         if let Some((directory, file)) = directory.zip(file) {
             remove_if_left(&place.join(directory), file);
         }
     }
+}
+
+/// Whether a file is such a directory, or its lock. Its user's own may have such a name, without a lock.
+pub(in crate::machine) fn is_own(file: &Path) -> bool {
+    let Some(name) = file.file_name().and_then(OsStr::to_str) else { return false };
+    match name.strip_suffix(SUFFIX) {
+        Some(name) => is_ours(name) && is_lock(file),
+        None => is_ours(name) && is_lock(&path(file)),
+    }
+}
+
+/// Anybody may make a name: a file with something in it is not joj's, and to open a pipe would wait.
+fn is_lock(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() == 0)
 }
 
 /// `joj-<what for>-<process>-<number>`.
@@ -228,18 +242,22 @@ mod tests {
     #[test]
     fn what_a_killed_joj_left_is_removed_and_what_one_uses_is_not() {
         let place = place("removed");
-        let [used, left, without, other] =
-            ["joj-lab-1-0", "joj-bench-2-0", "joj-lab-3-0", "joj-results-2026"].map(|name| place.join(name));
+        let [used, left, without, other, written] =
+            ["joj-lab-1-0", "joj-bench-2-0", "joj-lab-3-0", "joj-results-2026", "joj-lab-4-0"]
+                .map(|name| place.join(name));
         let lock = NameLock::take(&used).unwrap().unwrap();
         for directory in [&used, &without] {
             fs::create_dir(directory).unwrap();
         }
-        for directory in [&left, &other] {
+        for directory in [&left, &other, &written] {
             leave(directory);
         }
+        fs::write(path(&written), "not joj's").unwrap();
+        let own = [&used, &left, &without, &other, &written].map(|one| (is_own(one), is_own(&path(one))));
+        assert_eq!(own, [(true, true), (true, true), (false, false), (false, false), (false, false)]);
         remove_left(&place);
-        let there = [&used, &left, &without, &other].map(|one| (one.exists(), path(one).exists()));
-        assert_eq!(there, [(true, true), (false, false), (true, false), (true, true)]);
+        let there = [&used, &left, &without, &other, &written].map(|one| (one.exists(), path(one).exists()));
+        assert_eq!(there, [(true, true), (false, false), (true, false), (true, true), (true, true)]);
         drop(lock);
         assert!(!path(&used).exists());
         leave(&left);

@@ -153,6 +153,11 @@ impl Drop for WorkDir {
     }
 }
 
+/// Whether a file is a directory that joj made for a measurement, or what belongs to it. Where the filesystem has no locks nobody knows.
+pub fn is_of_joj(file: &Path) -> bool {
+    left_over::is_own(file)
+}
+
 /// What to say when a file cannot be made in or written to `place`.
 pub fn cannot_write(place: &Path, error: &io::Error) -> String {
     let remedy = match error.raw_os_error() {

@@ -10,24 +10,23 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, SeekFrom, mknodat, seek};
 use rustix::io::Errno;
 
+use crate::machine::files::work_dir::is_of_joj;
 use crate::machine::proc::signal::is_stopped;
 use crate::whatif::directory_copy::attributes::{self, NotTaken};
 use crate::whatif::directory_copy::error::CopyError;
-
-/// Directories of joj's own, which begin so, are none of the program's.
-const OWN_NAMES: [&str; 2] = ["joj-whatif-", "joj-replay-"];
 
 /// A block of `st_blocks` (stat(2)).
 const BLOCK_BYTES: u64 = 512;
 /// So much of a file is copied before joj looks whether a signal asked it to end.
 const PIECE_BYTES: u64 = 64 << 20;
 
-/// Bytes that a copy of the files below a directory takes: holes take none, and a file with several names is there once.
+/// Bytes that a copy of the files below a directory takes: holes take none, and a file with several names is there once. What joj made is
+/// none of them, and `own` is a directory of this joj.
 /// # Errors
 /// A signal, or what the system said, of which file.
-pub fn bytes(directory: &Path) -> Result<u64, CopyError> {
+pub fn bytes(directory: &Path, own: &Path) -> Result<u64, CopyError> {
     let (mut sum, mut known) = (0, HashSet::new());
-    walk(directory, &mut |_, facts| {
+    walk(directory, &Own::of(own), &mut |_, facts| {
         if facts.is_file() && known.insert((facts.dev(), facts.ino())) {
             sum += facts.len().min(facts.blocks() * BLOCK_BYTES);
         }
@@ -41,11 +40,11 @@ pub fn bytes(directory: &Path) -> Result<u64, CopyError> {
 /// are left out, and without root devices and other users' ownership. Gives what of the attributes the place does not take.
 /// # Errors
 /// A signal, or what the system said, of which file. A part is there then.
-pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata) -> Result<NotTaken, CopyError> {
+pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata, own: &Path) -> Result<NotTaken, CopyError> {
     let mut not_taken = NotTaken::default();
     let mut directories = vec![(from.to_owned(), itself.clone())];
     let mut known: HashMap<(u64, u64), PathBuf> = HashMap::new();
-    walk(from, &mut |path, facts| {
+    walk(from, &Own::of(own), &mut |path, facts| {
         let name = path.strip_prefix(from).unwrap_or(path);
         let place = to.join(name);
         let kind = facts.file_type();
@@ -159,23 +158,42 @@ fn set_times(place: &Path, facts: &fs::Metadata) -> io::Result<()> {
 
 type Visit<'a> = dyn FnMut(&Path, &fs::Metadata) -> io::Result<()> + 'a;
 
-/// Each file below a directory, a directory before what is in it.
-fn walk(directory: &Path, visit: &mut Visit<'_>) -> Result<(), CopyError> {
+/// A directory of this joj, which may be without a lock.
+struct Own(Option<(u64, u64)>);
+
+impl Own {
+    fn of(directory: &Path) -> Own {
+        Own(fs::metadata(directory).ok().map(|facts| (facts.dev(), facts.ino())))
+    }
+
+    fn is(&self, facts: &fs::Metadata) -> bool {
+        self.0 == Some((facts.dev(), facts.ino()))
+    }
+}
+
+/// Each file below a directory that joj did not make, a directory before what is in it.
+fn walk(directory: &Path, own: &Own, visit: &mut Visit<'_>) -> Result<(), CopyError> {
     let problem = |error| CopyError::of(directory, error);
     for entry in fs::read_dir(directory).map_err(problem)? {
         let entry = entry.map_err(problem)?;
-        let name = entry.file_name();
-        if OWN_NAMES.iter().any(|own| name.to_string_lossy().starts_with(own)) {
+        let path = entry.path();
+        if is_of_joj(&path) {
             continue;
         }
-        let path = entry.path();
         if is_stopped() {
             return Err(CopyError::Stopped);
         }
-        let facts = entry.metadata().map_err(|error| CopyError::of(&path, error))?;
+        let facts = match entry.metadata() {
+            // It is gone meanwhile, as those of another joj may be.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            facts => facts.map_err(|error| CopyError::of(&path, error))?,
+        };
+        if own.is(&facts) {
+            continue;
+        }
         visit(&path, &facts).map_err(|error| CopyError::of(&path, error))?;
         if facts.is_dir() {
-            walk(&path, visit)?;
+            walk(&path, own, visit)?;
         }
     }
     Ok(())
@@ -194,13 +212,18 @@ mod tests {
     fn a_copy_has_the_files_but_those_of_joj() {
         let place = std::env::temp_dir().join(format!("joj-copy-{}", std::process::id()));
         let (from, to) = (place.join("from"), place.join("to"));
-        for directory in ["a/b", "joj-whatif-1-0"] {
+        // The first is of a joj, the next has no lock, and nobody's name is that of the last; `own` is this joj's.
+        for directory in ["a/b", "joj-whatif-1-0", "own", "joj-whatif-2-0", "joj-whatif-mine"] {
             fs::create_dir_all(from.join(directory)).unwrap();
         }
         fs::create_dir_all(&to).unwrap();
-        for file in ["a/b/c", "joj-whatif-1-0/d"] {
+        for file in ["a/b/c", "joj-whatif-1-0/d", "own/d"] {
             fs::write(from.join(file), "text").unwrap();
         }
+        for file in ["joj-whatif-1-0.lock", "joj-whatif-mine.lock"] {
+            fs::write(from.join(file), "").unwrap();
+        }
+        let own = from.join("own");
         fs::set_permissions(from.join("a/b/c"), fs::Permissions::from_mode(0o750)).unwrap();
         symlink("a/b", from.join("link")).unwrap();
         fs::hard_link(from.join("a/b/c"), from.join("same")).unwrap();
@@ -212,22 +235,25 @@ mod tests {
         sparse.set_len(9 << 20).unwrap();
         sparse.write_all_at(b"data", 4 << 20).unwrap();
         let block = sparse.metadata().unwrap().blocks() * BLOCK_BYTES;
-        assert_eq!(bytes(&from).unwrap(), 4 + block);
+        assert_eq!(bytes(&from, &own).unwrap(), 4 + block);
         fs::set_permissions(&from, fs::Permissions::from_mode(0o1770)).unwrap();
         let itself = fs::metadata(&from).unwrap();
         std::os::unix::fs::chown(&to, None, Some(itself.gid())).unwrap();
-        copy(&from, &to, &itself).unwrap();
+        copy(&from, &to, &itself, &own).unwrap();
         let top = fs::metadata(&to).unwrap();
         let told = |facts: &fs::Metadata| (facts.mode(), facts.uid(), facts.gid(), facts.modified().unwrap());
         assert_eq!(told(&top), told(&itself));
         let mut names = Vec::new();
-        walk(&to, &mut |path, _| {
+        walk(&to, &Own(None), &mut |path, _| {
             names.push(path.strip_prefix(&to).unwrap().display().to_string());
             Ok(())
         })
         .unwrap();
         names.sort();
-        assert_eq!(names, ["a", "a/b", "a/b/c", "link", "pipe", "same", "sparse"]);
+        let mine = ["joj-whatif-2-0", "joj-whatif-mine", "joj-whatif-mine.lock"];
+        assert_eq!(names[..3], ["a", "a/b", "a/b/c"]);
+        assert_eq!(names[3..6], mine);
+        assert_eq!(names[6..], ["link", "pipe", "same", "sparse"]);
         let copied = |name: &str| fs::symlink_metadata(to.join(name)).unwrap();
         assert_eq!(copied("same").ino(), copied("a/b/c").ino());
         assert!(copied("pipe").file_type().is_fifo());
@@ -263,7 +289,7 @@ mod tests {
         set(&from.join("directory"), default, &acl(6)).unwrap();
         set(&from, "user.joj", b"top").unwrap();
         let itself = fs::metadata(&from).unwrap();
-        assert_eq!(copy(&from, &to, &itself).unwrap(), NotTaken::default());
+        assert_eq!(copy(&from, &to, &itself, &to).unwrap(), NotTaken::default());
         let all = |top: &Path| {
             let files = ["", "acl", "plain", "read-only", "directory"].map(|name| top.join(name));
             let names = ["user.joj", access, default];
