@@ -174,3 +174,36 @@ fn a_recording_that_is_kept_names_the_files_of_the_directory_itself() {
         "{result:?}"
     );
 }
+
+#[test]
+fn directories_that_a_program_made_inaccessible_go_with_its_copy() {
+    let scratch = Scratch::new("whatif-rerun-closed");
+    let place = place(&scratch);
+    let joj = env!("CARGO_BIN_EXE_joj");
+    let mut command = Command::new(joj);
+    if rustix::process::geteuid().is_root() {
+        // Root may do all of it.
+        std::os::unix::fs::chown(&place, Some(65534), Some(65534)).expect("another owner");
+        let run = ["--reuid", "65534", "--regid", "65534", "--clear-groups", joj];
+        if !Command::new("setpriv")
+            .args(run)
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success())
+        {
+            println!("skipped: no other user may run joj here");
+            return;
+        }
+        command = Command::new("setpriv");
+        command.args(run);
+    }
+    let script =
+        "mkdir -p closed/a/b && echo > closed/a/b/file && chmod 000 closed/a closed && ln -s / closed-too";
+    command.current_dir(&place).args(["whatif", "--rerun", "--rounds", "1", "--only", "recorded,all-in-ram"]);
+    let output = command.args(["--", "sh", "-c", script]).output().expect("joj");
+    let (code, said) = told(&output);
+    assert_eq!(code, Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(!printed.contains("stays") && !said.contains("cannot remove"), "{printed}{said}");
+    assert_eq!(names(&place), ["given"], "{printed}{said}");
+}

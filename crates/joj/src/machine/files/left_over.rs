@@ -13,13 +13,16 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, Dir, FileType, FlockOperation, Mode, OFlags, chmod, flock, fstat, openat};
 use rustix::io::Errno;
+use rustix::path::Arg;
+use rustix::process::geteuid;
 use thiserror::Error;
 
 use crate::machine::files::mounts::{self, MountError};
@@ -169,6 +172,7 @@ fn remedy(error: &io::Error) -> &'static str {
         Some(libc::EPERM) => {
             "where files in it are immutable, `chattr -R -i` on it lets them go; then remove it by hand"
         }
+        Some(libc::EACCES) => "files in it are another user's; remove it by hand as root",
         _ => "remove it by hand",
     }
 }
@@ -182,6 +186,10 @@ pub(in crate::machine) fn remove(directory: &Path) -> Result<(), RemoveError> {
     }
     let pages = shared_pages(directory);
     let mut removed = fs::remove_dir_all(directory);
+    if removed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        let _ = make_accessible(CWD, directory);
+        removed = fs::remove_dir_all(directory);
+    }
     // Writing processes that a signal ended may be in the middle of making a file.
     for _ in 0..50 {
         match &removed {
@@ -197,6 +205,31 @@ pub(in crate::machine) fn remove(directory: &Path) -> Result<(), RemoveError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => Ok(removed?),
     }
+}
+
+/// Lets this user see and remove what is in a directory and below it, as far as it is this user's: a program may have taken that right
+/// from itself. No link is followed.
+fn make_accessible(above: impl AsFd, name: impl Arg) -> io::Result<()> {
+    let here = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(above, name, here | OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+    let facts = fstat(&directory)?;
+    if facts.st_uid == geteuid().as_raw() && facts.st_mode & 0o700 != 0o700 {
+        // The descriptor of a directory that may not be read is good for nothing else.
+        chmod(
+            format!("/proc/self/fd/{}", directory.as_raw_fd()),
+            Mode::from_raw_mode(facts.st_mode | 0o700),
+        )?;
+    }
+    let inside = openat(&directory, ".", here, Mode::empty())?;
+    for entry in Dir::read_from(&inside)? {
+        let entry = entry?;
+        let is_below = !matches!(entry.file_name().to_bytes(), b"." | b"..");
+        if is_below && matches!(entry.file_type(), FileType::Directory | FileType::Unknown) {
+            // Others are made accessible all the same.
+            let _ = make_accessible(&inside, entry.file_name());
+        }
+    }
+    Ok(())
 }
 
 /// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for each database below a
