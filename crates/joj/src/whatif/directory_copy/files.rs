@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, SeekFrom, mknodat, seek};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, SeekFrom, Timespec, Timestamps, mknodat, seek, utimensat};
 use rustix::io::Errno;
 
 use crate::machine::files::work_dir::is_of_joj;
@@ -69,7 +69,7 @@ pub fn copy(from: &Path, to: &Path, itself: &fs::Metadata, own: &Path) -> Result
         }
         let lacks = set_facts(path, &place, facts)?;
         not_taken.add(&lacks, name);
-        if kind.is_file() { set_times(&place, facts) } else { Ok(()) }
+        set_times(&place, facts)
     })?;
     // After what is in them: that changes their times, and some may not be written to.
     for (path, facts) in directories.iter().rev() {
@@ -147,12 +147,16 @@ fn set_owner(place: &Path, facts: &fs::Metadata) -> io::Result<()> {
     }
 }
 
+/// Of the file itself, where it is a link, too; some filesystems do not take those.
 fn set_times(place: &Path, facts: &fs::Metadata) -> io::Result<()> {
-    let times = fs::FileTimes::new().set_accessed(facts.accessed()?).set_modified(facts.modified()?);
-    match File::open(place).and_then(|file| file.set_times(times)) {
-        // Its program may not read it, either.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        set => set,
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let times = Timestamps {
+        last_access: time(facts.atime(), facts.atime_nsec()),
+        last_modification: time(facts.mtime(), facts.mtime_nsec()),
+    };
+    match utimensat(CWD, place, &times, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(_) if facts.is_symlink() => Ok(()),
+        set => Ok(set?),
     }
 }
 
@@ -228,6 +232,9 @@ mod tests {
         symlink("a/b", from.join("link")).unwrap();
         fs::hard_link(from.join("a/b/c"), from.join("same")).unwrap();
         mknodat(CWD, from.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        for name in ["link", "pipe"] {
+            set_times(&from.join(name), &fs::metadata("/").unwrap()).unwrap();
+        }
         // Neither name of a socket is copied, and that is no error.
         let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
         fs::hard_link(from.join("socket"), from.join("socket-again")).unwrap();
@@ -257,6 +264,10 @@ mod tests {
         let copied = |name: &str| fs::symlink_metadata(to.join(name)).unwrap();
         assert_eq!(copied("same").ino(), copied("a/b/c").ino());
         assert!(copied("pipe").file_type().is_fifo());
+        for name in ["link", "pipe", "same"] {
+            let time = |facts: fs::Metadata| facts.modified().unwrap();
+            assert_eq!(time(copied(name)), time(fs::symlink_metadata(from.join(name)).unwrap()), "{name}");
+        }
         assert!(copied("sparse").blocks() * BLOCK_BYTES < 1 << 20, "its holes are holes");
         assert_eq!(fs::read(to.join("sparse")).unwrap(), fs::read(from.join("sparse")).unwrap());
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("a/b"));
