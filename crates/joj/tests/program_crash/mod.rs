@@ -36,6 +36,29 @@ fn what_a_run_leaves_outside_of_data_is_gone_before_the_next_in_the_lab() {
     assert!(volume.states.len() > 1, "no check ran behind another one");
 }
 
+/// Mounts of each kind below /data, one on top of another, a frozen one that somebody waits to write to, and one in namespaces of a process
+/// that stays; and a file that is swapped to.
+const LEAVES_MOUNTS: &str = "mkdir -p m n o/upper o/work o/m r s q && touch ns && mount -t tmpfs none m && mount --bind /etc n && mount -t tmpfs none m && \
+                             mkdir m/deep && mount --bind s m/deep && mount -t overlay none -o lowerdir=s,upperdir=o/upper,workdir=o/work o/m && \
+                             dd if=/dev/zero of=swap bs=4096 count=64 2>/dev/null && chmod 600 swap && sync swap && /sbin/mkswap swap >/dev/null && \
+                             /sbin/swapon swap && unshare --mount=ns true && /sbin/mkfs.ext4 -qF /dev/ram0 && mount /dev/ram0 r && \
+                             { unshare -m sh -c 'mount -t tmpfs none q && exec sleep 1000 <q >/dev/null' & /sbin/fsfreeze -f r; } && \
+                             { echo x 2>/dev/null >r/x & mount -t tmpfs none r; }";
+
+#[test]
+fn what_a_run_leaves_mounted_below_data_is_gone_with_it_in_the_lab() {
+    let scratch = Scratch::new("crash-mounts");
+    let check = format!("test $JOJ_LINES = 0 || test -s f || exit 1; {LEAVES_MOUNTS} || exit 4");
+    let options = ["--check", &check, "--states", "3", "--jobs", "1"];
+    let script = format!("echo v > f; sync f; sync .; echo 1; {LEAVES_MOUNTS}");
+    let Some((result, code)) = run(&scratch, &options, &script) else { return };
+    let volume = only(&result);
+    assert_eq!(volume.failure, None);
+    assert_eq!((volume.count(Finding::Kept), code), (volume.states.len(), Some(0)), "{:?}", volume.broken);
+    assert!(volume.states.len() > 1, "no check ran behind another one");
+    assert_eq!(volume.run.as_ref().and_then(|run| run.exit_code), Some(0), "{:?}", volume.run);
+}
+
 /// A directory with all that is unusual, and what its list is on this machine.
 fn unusual_directory(at: &Path) {
     let script = "mkdir closed shared deep deep/er && echo one > twice && ln twice again && echo old > old && ln -s old link && mkfifo fifo && \

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::bench::ask::Stop;
 use crate::lab::job::SettingError;
 use crate::lab::recorded_log::RecordedLogError;
+use crate::machine::files::mounts::MountError;
 use crate::machine::proc::worker_process::NoOwnFile;
 use crate::machine::qemu::error::GuestKernelError;
 
@@ -18,6 +19,9 @@ pub enum GuestError {
     /// The kernel refused a mount or a module.
     #[error(transparent)]
     Kernel(#[from] GuestKernelError),
+    /// It is not known what is mounted.
+    #[error("cannot list mounts: {0}")]
+    Mounts(#[from] MountError),
     /// The job names a device that it does not describe.
     #[error(transparent)]
     Setting(#[from] SettingError),

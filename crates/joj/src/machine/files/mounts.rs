@@ -271,8 +271,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Undoes `\040`: space, tab, newline, backslash and `#` are three octal digits there.
-fn unescape(word: &[u8]) -> PathBuf {
+/// Undoes `\040`: space, tab, newline, backslash and `#` are three octal digits in the kernel's lists of mounts and swaps.
+pub fn unescape(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = word;
     while let [first, after @ ..] = rest {

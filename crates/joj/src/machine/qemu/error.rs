@@ -62,10 +62,10 @@ pub enum GuestKernelError {
         error: Errno,
     },
     /// A filesystem cannot be unmounted.
-    #[error("cannot unmount {path}: {error}")]
+    #[error("cannot unmount {}: {error}", .path.display())]
     Unmount {
         /// Where it is mounted.
-        path: String,
+        path: PathBuf,
         /// What the system said.
         error: Errno,
     },

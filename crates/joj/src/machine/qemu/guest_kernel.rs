@@ -1,9 +1,11 @@
 //! What a first process has to ask the kernel for: modules, mounts, power off.
 
 use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -24,6 +26,8 @@ const MOUNTS: [(&str, &str); 5] = [
 
 /// As in linux/fs.h.
 const FITHAW: libc::Ioctl = libc::_IOWR::<libc::c_int>('X' as u32, 120);
+/// As in linux/loop.h.
+const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 
 /// Mounts what every program expects.
 /// # Errors
@@ -136,8 +140,9 @@ fn mount_at(
 /// Unmounts.
 /// # Errors
 /// As umount(2).
-pub fn unmount_volume(path: &str) -> Result<(), GuestKernelError> {
-    unmount(path, UnmountFlags::empty())
+pub fn unmount_volume(path: impl AsRef<Path>) -> Result<(), GuestKernelError> {
+    let path = path.as_ref();
+    unmount(path, UnmountFlags::NOFOLLOW)
         .map_err(|error| GuestKernelError::Unmount { path: path.to_owned(), error })
 }
 
@@ -145,9 +150,40 @@ pub fn unmount_volume(path: &str) -> Result<(), GuestKernelError> {
 /// # Errors
 /// As open(2).
 pub fn thaw(path: &Path) -> io::Result<()> {
-    let directory = File::open(path)?;
+    let flags = libc::O_DIRECTORY | libc::O_NONBLOCK;
+    let directory = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     // SAFETY: the descriptor is open, and this request takes no argument.
     unsafe { libc::ioctl(directory.as_raw_fd(), FITHAW) };
+    Ok(())
+}
+
+/// Lets all filesystems be written to again, those too that no path leads to. The kernel does it a moment later (sysrq.rst).
+pub fn thaw_all() {
+    // Without CONFIG_MAGIC_SYSRQ there is no such file.
+    let _ = fs::write("/proc/sysrq-trigger", "j");
+}
+
+/// Swaps no more to the file or device at `path`.
+/// # Errors
+/// As swapoff(2).
+pub fn swap_off(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path ends with a zero byte, and the kernel only reads it.
+    if unsafe { libc::swapoff(path.as_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Takes the file from a loop device, at once or when nobody uses the device any more (loop(4)).
+/// # Errors
+/// As open(2) and ioctl(2).
+pub fn detach_loop(node: &Path) -> io::Result<()> {
+    let device = File::open(node)?;
+    // SAFETY: the descriptor is open, and this request takes no argument.
+    if unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
     Ok(())
 }
 
@@ -172,4 +208,15 @@ pub fn release() -> String {
 pub fn power_off() {
     rustix::fs::sync();
     let _ = reboot(RebootCommand::PowerOff);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_loop_device_and_what_is_not_swapped_to_are_errors() {
+        assert!(detach_loop(Path::new("/dev/null")).is_err());
+        assert!(swap_off(Path::new("/dev/null/none")).is_err());
+    }
 }

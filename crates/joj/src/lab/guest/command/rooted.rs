@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::lab::guest::command::host_files::{below_root, look_like};
+use crate::lab::guest::command::left_mounts::FirstMounts;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::job::guest_path;
 use crate::machine::proc::clock::pause;
@@ -38,6 +39,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const CHANGES: &str = "/changes";
 /// Between two looks whether all that was ended is gone.
 const LOOK: Duration = Duration::from_millis(1);
+/// Who is there after so many waits for another filesystem, which the run has frozen.
+const LOOKS_BEFORE_THAW: u64 = 100;
 
 /// Where the guest finds the working directory of a command.
 pub fn data_directory() -> PathBuf {
@@ -45,10 +48,13 @@ pub fn data_directory() -> PathBuf {
 }
 
 /// A run's own: the filesystem at /data, empty memory at /tmp, /run and /dev/shm, and a /dev that has the guest's devices. So are what it
-/// changes of the host's files, SysV IPC, a host name, and whatever it mounts. The thread that has this value stands in it, and what it
-/// starts. All of it goes with the value.
+/// changes of the host's files, SysV IPC, a host name, and whatever it mounts. The first thread has this value and stands in it, and what
+/// it starts. All of it goes with the value.
 #[derive(Debug)]
 pub struct RunPlace {
+    /// What may be mounted until the namespaces go.
+    first: FirstMounts,
+    is_left: bool,
     _namespaces: OwnNamespaces,
 }
 
@@ -73,15 +79,30 @@ impl RunPlace {
         mount_changes(DEVICES, "devices", &place(DEVICES))?;
         guest_kernel::mount_again(TERMINALS, &place(TERMINALS))?;
         guest_kernel::mount_memory(&place(SHARED_MEMORY))?;
-        Ok(RunPlace { _namespaces: namespaces })
+        let first = FirstMounts::but_for(&[Path::new(guest_path::VOLUME), &data_directory()])?;
+        Ok(RunPlace { first, is_left: false, _namespaces: namespaces })
     }
 
-    /// Leaves it, and says whether nothing uses the filesystem there any more.
+    /// Leaves it when its processes have ended ([`end_all`]), with all that they mounted; and says whether nothing uses the filesystem there
+    /// any more.
     /// # Errors
     /// As umount(2): something uses it still.
-    pub fn leave(self) -> Result<(), GuestError> {
-        guest_kernel::unmount_volume(&data_directory().to_string_lossy())?;
-        Ok(guest_kernel::unmount_volume(guest_path::VOLUME)?)
+    pub fn leave(mut self) -> Result<(), GuestError> {
+        self.is_left = true;
+        self.first.unmount_others()
+    }
+}
+
+impl Drop for RunPlace {
+    /// After an error: what the run mounted would hold the device.
+    fn drop(&mut self) {
+        if self.is_left {
+            return;
+        }
+        end_all();
+        if let Err(reason) = self.first.unmount_others() {
+            println!("{reason}");
+        }
     }
 }
 
@@ -101,6 +122,7 @@ fn mount_changes(lower: &str, name: &str, path: &str) -> Result<(), GuestError> 
 pub fn end_all() {
     // Who waits to write to a frozen filesystem cannot be ended, and one that is unmounted comes back frozen.
     let _ = guest_kernel::thaw(Path::new(guest_path::VOLUME));
+    let mut looks = 0_u64;
     loop {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_of_run);
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -111,6 +133,10 @@ pub fn end_all() {
         for process in left {
             // It may have ended by itself meanwhile.
             let _ = kill_process(process, Signal::KILL);
+        }
+        looks += 1;
+        if looks.is_multiple_of(LOOKS_BEFORE_THAW) {
+            guest_kernel::thaw_all();
         }
         pause(LOOK);
     }
