@@ -81,6 +81,19 @@ fn a_command_of_this_machine_runs_on_an_emulated_disk_and_its_files_can_be_kept_
     assert!((times[0] / times[1] - 1.0).abs() < 0.005, "the guest's clock: {times:?}");
 }
 
+/// What a run leaves in the kernel's settings tells the next one of it.
+#[test]
+fn a_command_unmounts_in_its_first_run_what_it_read_and_what_it_leaves_mounted_is_gone_in_the_lab() {
+    let scratch = Scratch::new("exec-mounts");
+    let script = "mkdir m n && mount --bind /etc m && cat m/passwd >/dev/null && umount m || exit 3; \
+                  test $(cat /proc/sys/kernel/panic) = 7 && echo again; echo 7 >/proc/sys/kernel/panic; \
+                  mount -t tmpfs none m && mount --bind m n";
+    let Some((result, code, said)) = run(&scratch, &["--filesystem", "ext4,btrfs"], script) else { return };
+    let ran: Vec<_> = result.rows.iter().map(|row| ran(&row.outcome)).collect();
+    assert!(ran.iter().all(|run| (run.stdout.as_str(), run.exit_code) == ("again\n", Some(0))), "{ran:?}");
+    assert_eq!(code, Some(0), "{said}");
+}
+
 #[test]
 fn each_filesystem_has_a_row_and_what_cannot_be_started_says_so_in_the_lab() {
     let scratch = Scratch::new("exec-rows");
