@@ -95,6 +95,17 @@ fn a_command_unmounts_in_its_first_run_what_it_read_and_what_it_leaves_mounted_i
 }
 
 #[test]
+fn the_run_in_which_the_time_was_over_is_told_in_the_lab() {
+    let scratch = Scratch::new("exec-slow");
+    let Some((result, code, _)) = run(&scratch, &["--exec-seconds", "10"], "while :; do :; done") else {
+        return;
+    };
+    let ExecOutcome::Failed(reason) = &result.rows[0].outcome else { panic!("{:?}", result.rows) };
+    assert!(reason.ends_with("and was ended; what it did: running for the first time"), "{reason}");
+    assert_eq!(code, Some(1));
+}
+
+#[test]
 fn each_filesystem_has_a_row_and_what_cannot_be_started_says_so_in_the_lab() {
     let scratch = Scratch::new("exec-rows");
     let Some((result, code, _)) =

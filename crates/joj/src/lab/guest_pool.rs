@@ -34,6 +34,11 @@ pub trait Work: Sync {
     /// What progress calls a unit.
     fn name(&self, unit: usize) -> String;
 
+    /// What a guest did with a unit for which it took too long, and of which it said this last.
+    fn did(&self, unit: usize, said: Option<String>) -> String {
+        said.unwrap_or_else(|| self.name(unit))
+    }
+
     /// Leaves the job in `share` that has these units.
     /// # Errors
     /// Where it cannot be written.
@@ -274,7 +279,7 @@ impl<W: Work> Lane<'_, W> {
             let said = life.said();
             match (life.running, life.over_s) {
                 (Some(unit), over_s) => {
-                    let what = doing.unwrap_or_else(|| self.work.name(unit));
+                    let what = self.work.did(unit, doing);
                     let limit = self.pool.limit;
                     let end =
                         over_s.map_or(UnitError::Ended { said }, |_| UnitError::TooLong { limit, what });

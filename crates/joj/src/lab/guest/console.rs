@@ -25,8 +25,13 @@ pub fn say_preparing(what: &str) {
     say(&GuestLine::Doing(what.to_owned(), Allowed::OwnWork));
 }
 
+/// What is done before a run that counts.
+pub const FIRST_RUN: &str = "running for the first time";
+/// What is done with what was used of the host's files.
+pub const KEEPING: &str = "keeping this machine's files in memory";
+
 /// Says how far the step at hand is.
-fn say_doing(what: &str) {
+pub fn say_doing(what: &str) {
     say(&GuestLine::Doing(what.to_owned(), Allowed::WhatIsLeft));
 }
 

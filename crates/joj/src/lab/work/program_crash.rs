@@ -45,6 +45,17 @@ fn state_seconds(filesystem: Filesystem) -> f64 {
 /// Seconds for each MiB of the log besides: a state is made of all of it (docs/crash.md, "What it costs").
 const LOG_SECONDS_PER_MIB: f64 = 0.009;
 
+/// What a guest did with a state, where what it said last does not tell it.
+fn did(work: &ProgramUnit, said: Option<&str>) -> Option<String> {
+    const FINDING_OUT: &str = "finding out which writes it takes";
+    match (work, said) {
+        (ProgramUnit::Look(_), None) => Some("the first look at a state".to_owned()),
+        (ProgramUnit::Shrink(..), None) => Some(FINDING_OUT.to_owned()),
+        (ProgramUnit::Shrink(..), Some(said)) => Some(format!("{FINDING_OUT}, {said}")),
+        _ => None,
+    }
+}
+
 impl Work for ProgramCrashWork<'_> {
     type Report = ProgramReport;
 
@@ -59,6 +70,11 @@ impl Work for ProgramCrashWork<'_> {
             }
             None => String::new(),
         }
+    }
+
+    fn did(&self, unit: usize, said: Option<String>) -> String {
+        let told = self.job.units.get(&unit).and_then(|work| did(work, said.as_deref()));
+        told.or(said).unwrap_or_else(|| self.name(unit))
     }
 
     fn expected_s(&self, unit: usize) -> Option<f64> {
@@ -85,5 +101,26 @@ impl Work for ProgramCrashWork<'_> {
         let own = |unit: &usize| Some((*unit, self.job.units.get(unit)?.clone()));
         let units: BTreeMap<usize, ProgramUnit> = units.iter().filter_map(own).collect();
         share.put(PROGRAM_CRASH_JOB_FILE, &ProgramCrashJob { units, ..self.job.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use joj_analysis::lab::program_crash::Finding;
+    use joj_device::crash::Missing;
+
+    use super::*;
+    use crate::lab::jobs::program_crash::CutState;
+
+    #[test]
+    fn what_a_guest_did_too_long_with_a_state_is_told() {
+        let state = CutState { volume: 0, at_ns: 1, missing: Missing::default(), promised: 0 };
+        let look = ProgramUnit::Look(state.clone());
+        let shrink = ProgramUnit::Shrink(state, Finding::Lost, String::new());
+        assert_eq!(did(&look, None).as_deref(), Some("the first look at a state"));
+        assert_eq!(did(&look, Some("a broken state once more")), None, "what it said is enough");
+        let shrunk = did(&shrink, Some("3 tried"));
+        assert_eq!(shrunk.as_deref(), Some("finding out which writes it takes, 3 tried"));
+        assert_eq!(did(&ProgramUnit::Record(0), None), None);
     }
 }

@@ -10,6 +10,7 @@ use joj_analysis::lab::exec_result::CommandRun;
 
 use crate::lab::guest::command::host_files::{HostFiles, HostRequests, below_root};
 use crate::lab::guest::command::rooted::{self, RunPlace};
+use crate::lab::guest::console::{FIRST_RUN, KEEPING, say_doing};
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::guest_path;
@@ -47,12 +48,15 @@ impl<'job> Executor<'job> {
     /// What could not be set up, or that the command could not be started.
     pub fn run(&self, number: usize) -> Result<CommandRun, GuestError> {
         let mut host = HostFiles::mount()?;
+        say_doing(FIRST_RUN);
         let used = self.on_volume(number, || {
             let used = host.watch()?;
             self.spawn()?;
             used.list()
         })?;
+        say_doing(KEEPING);
         host.keep(&used)?;
+        say_doing("running for the second time");
         let ended = self.on_volume(number, || {
             let ended = self.spawn()?;
             self.take(number)?;
@@ -82,8 +86,8 @@ impl<'job> Executor<'job> {
         let place = RunPlace::enter()?;
         let done = run();
         rooted::end_all();
-        place.leave()?;
-        done
+        let left = place.leave();
+        done.and_then(|done| left.map(|()| done))
     }
 
     /// Leaves the files that are to be kept in the share.

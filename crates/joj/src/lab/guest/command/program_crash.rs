@@ -22,7 +22,7 @@ use crate::lab::guest::command::made_names::{MadeNames, ambiguous};
 use crate::lab::guest::command::printed::{self, Printed, both, last_lines, tail};
 use crate::lab::guest::command::rooted::{self, RunPlace, data_directory};
 use crate::lab::guest::command::tracer::RequestTracer;
-use crate::lab::guest::console::{WrittenTeller, say_preparing, say_step};
+use crate::lab::guest::console::{FIRST_RUN, KEEPING, WrittenTeller, say_preparing, say_step};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::Recorder;
@@ -49,12 +49,8 @@ const LINE_MAX: usize = 300;
 /// States that are looked at to find out which missing writes it takes.
 const SHRINKING_MAX: u64 = 100;
 
-/// What a program does before it is recorded.
+/// What is done before a program is recorded.
 const READY: &str = "making the recorder ready";
-const FIRST_RUN: &str = "running for the first time";
-
-/// What is done with what was used of the host's files.
-const KEEPING: &str = "keeping this machine's files in memory";
 
 /// So often the program runs at most before it is recorded.
 const FIRST_RUNS_MAX: u32 = 8;
