@@ -77,6 +77,9 @@ impl HostWords {
     }
 }
 
+/// What ends a shell's word, too.
+const ENDS_OF_WORDS: &str = ";&|()<>`";
+
 /// True of a word with a `/`, or with a `.` where it is no number. Another one is as often a command, a number or an operator: a file that
 /// happens to be called `1`, `done` or `=` is nothing that a command means.
 fn may_be_file(word: &str) -> bool {
@@ -97,15 +100,25 @@ pub fn program_without_text(words: &[String]) -> Option<String> {
     no_text(&words[0], &whole)
 }
 
-/// A shell's command in parts that end with white space, none of them within quotes.
+/// A shell's command in parts that end with white space, or in front of and behind what ends a word: none of them ends within quotes.
 fn quoted_parts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin) = (Vec::new(), 0);
-    for (at, letter) in text.char_indices().filter(|(_, letter)| letter.is_whitespace()) {
-        let end = at + letter.len_utf8();
-        if quote_behind(None, &text[begin..end]).is_none() {
-            parts.push(&text[begin..end]);
-            begin = end;
+    for (at, letter) in text.char_indices() {
+        let is_end = ENDS_OF_WORDS.contains(letter);
+        if !(is_end || letter.is_whitespace()) || quote_behind(None, &text[begin..at]).is_some() {
+            continue;
         }
+        if is_end {
+            parts.push(&text[begin..at]);
+            begin = at;
+        }
+        // What is written to can be no file of the host's: `>` stays with the name behind it.
+        if letter == '>' {
+            continue;
+        }
+        let end = at + letter.len_utf8();
+        parts.push(&text[begin..end]);
+        begin = end;
     }
     parts.push(&text[begin..]);
     parts
@@ -290,6 +303,34 @@ mod tests {
     }
 
     #[test]
+    fn a_word_ends_where_it_does_for_a_shell() {
+        let told = |text: &str| HostWords::default().shell_command(WordPlace::Check, text);
+        let whole = std::env::current_dir().unwrap().join("Cargo.toml").display().to_string();
+        for text in [
+            "sh ./Cargo.toml;test ! -e g",
+            "cat Cargo.toml|wc -l",
+            "sh Cargo.toml&&sh Cargo.toml||echo no",
+            "(cat <Cargo.toml)",
+            "sh Cargo.toml>out 2>&1",
+            "test \"$(cat Cargo.toml)\" -a `wc -l Cargo.toml` ; sh Cargo.toml;true",
+        ] {
+            let expected = text.replace("./Cargo.toml", "Cargo.toml");
+            // In the quotes it ends at white space alone: they may have any program's text.
+            let expected = expected.replace("Cargo.toml)\"", "@").replace("Cargo.toml", &whole);
+            assert_eq!(told(text), expected.replace('@', "Cargo.toml)\""), "{text}");
+        }
+        for text in [
+            "echo >Cargo.toml",
+            "echo >>Cargo.toml",
+            "echo Cargo.toml\\;x",
+            "grep -E 'Cargo.toml|x' f",
+            "echo a;b&c|d>e",
+        ] {
+            assert_eq!(told(text), text);
+        }
+    }
+
+    #[test]
     fn files_of_this_directory_are_found_from_another_one() {
         let here = std::env::current_dir().unwrap();
         let expected = format!("python3  {}\t--fast src", here.join("Cargo.toml").display());
@@ -300,6 +341,7 @@ mod tests {
         assert_eq!(words.shell_command(WordPlace::Check, other), other);
         assert_eq!(words.argument(WordPlace::Program, "-v"), "-v");
         words.shell_command(WordPlace::Check, "sh Cargo.toml || cat Cargo.toml");
+        words.shell_command(WordPlace::Check, "(sh Cargo.toml;cat <Cargo.toml)&&cat \"Cargo.toml\"|cat");
         let file = here.join("Cargo.toml").display().to_string();
         let taken = HostWord { place: WordPlace::Check, word: "Cargo.toml".to_owned(), file };
         assert_eq!(words.taken, [taken], "each once");
