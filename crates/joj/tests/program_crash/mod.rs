@@ -1,6 +1,8 @@
 //! What a run of `joj crash` sees of this machine and of the runs before it.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::UNIX_EPOCH;
@@ -108,10 +110,12 @@ fn a_file_of_the_program_that_changed_since_it_was_recorded_is_named_in_the_lab(
     // Not below /tmp, which is the command's own.
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("changed-{}", std::process::id()));
     fs::create_dir_all(&own).expect("a directory");
-    let (read, name) = (own.join("read"), own.join("read").display().to_string());
+    // The name is no UTF-8.
+    let read = own.join(OsStr::from_bytes(b"read\xff"));
+    let name = own.join("read").display().to_string() + "\\xff";
     let recordings = scratch.file("kept");
     let options = ["--check", "true", "--states", "2", "--recordings", recordings.to_str().expect("text")];
-    let script = format!("cat {name} > file; sync file; echo one");
+    let script = format!("cat \"$(printf '{}/read\\377')\" > file; sync file; echo one", own.display());
     let mut changed = Vec::new();
     for text in ["first", "first", "other"] {
         if fs::read_to_string(&read).ok().as_deref() != Some(text) {

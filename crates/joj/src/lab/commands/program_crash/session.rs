@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -11,6 +12,7 @@ use joj_analysis::lab::program_crash::{
     BrokenStates, Checked, Finding, LeftOut, ProgramRun, ProgramState, ProgramVolume, broken, found_again,
 };
 use joj_analysis::lab::shards::shard::Shard;
+use joj_analysis::trace::texts::name_of;
 use joj_device::crash::Missing;
 use joj_device::crash::moments::Span;
 use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
@@ -115,7 +117,8 @@ impl<'a> CutSession<'a> {
     pub fn note_changed(&mut self) {
         for (volume, used) in self.found.iter_mut().zip(&self.used) {
             let changed = used.iter().filter(|file| file.is_changed());
-            let names: BTreeSet<String> = changed.map(|file| file.path.display().to_string()).collect();
+            let names: BTreeSet<String> =
+                changed.map(|file| name_of(file.path.as_os_str().as_bytes()).into_owned()).collect();
             volume.changed_files = names.into_iter().collect();
         }
     }
