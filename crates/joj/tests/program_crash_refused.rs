@@ -67,11 +67,12 @@ fn what_is_named_twice_or_cannot_be_told_or_written_ends_joj_before_anything_sta
 
 #[test]
 fn what_cannot_be_is_told_before_anything_starts() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["sqlite", "--mode", "memory"], "delete, truncate, persist, wal and waldio"),
         (&["--check", " ", "--", "true"], "is empty"),
         (&["--", "true"], "--check"),
         (&["--check", "true"], "PROGRAM"),
+        (&["--check", "true", "--mount", " ", "--", "true"], "`--mount` has no options"),
         (&["--check", "true", "--mount", "ro,logdev=/dev/x", "--", "true"], "--journal-device NAME"),
         (
             &["--check", "true", "--filesystems", "xfs,f2fs", "--journal-device", "ram", "--", "true"],

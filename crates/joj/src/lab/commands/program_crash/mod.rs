@@ -163,6 +163,7 @@ fn impossible(options: &ProgramCrashOptions) -> Option<String> {
         .or_else(|| hidden_file(options))
         .or_else(|| program_without_text(&options.command))
         .or_else(|| told_commands(options).host_words.impossible)
+        .or_else(|| empty_mount(options))
         .or_else(|| impossible_journal(options))
         .or_else(|| json_among_recordings(options))
 }
@@ -197,6 +198,12 @@ fn json_among_recordings(options: &ProgramCrashOptions) -> Option<String> {
         let directory = directory.display();
         format!("--json {}: {directory} is for recordings alone; give another FILE", json.display())
     })
+}
+
+/// What to do where `--mount` has nothing.
+fn empty_mount(options: &ProgramCrashOptions) -> Option<String> {
+    let is_empty = options.mount.as_ref()?.trim().is_empty();
+    is_empty.then(|| "`--mount` has no options; leave it out".to_owned())
 }
 
 /// Why the journal cannot be where the options want it, if it cannot.
