@@ -140,6 +140,41 @@ fn each_configuration_has_the_syncs_of_its_mode() {
 }
 
 #[test]
+fn where_two_threads_sync_replays_may_wait_for_think_time() {
+    let scratch = Scratch::new("whatif-think");
+    let mut text = Text::default();
+    for round in 0..5 {
+        for thread in [1, 2] {
+            let mut own = Text { now_us: text.now_us, ..Text::default() };
+            own.file(&format!("/d/{thread}-{round}"));
+            text.text +=
+                &own.text.replace("\n1 ", &format!("\n{thread} ")).replacen('1', &thread.to_string(), 1);
+            text.now_us = own.now_us + 20_000;
+        }
+    }
+    let alone = record(
+        &scratch,
+        "alone",
+        text.text
+            .lines()
+            .filter(|line| line.starts_with('1'))
+            .fold(String::new(), |all, line| all + line + "\n"),
+    );
+    let both = record(&scratch, "both", text.text);
+    let only = ["--rounds", "1", "--only", "recorded"];
+    let found = |recording: &Path, more: &[&str]| {
+        let begin = Instant::now();
+        let result = whatif(recording, scratch.as_ref(), &[&only[..], more].concat());
+        let notes = result["notes"].as_array().expect("notes").clone();
+        let says = notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains("--think-time")));
+        (says, begin.elapsed())
+    };
+    assert!(found(&both, &[]).0 && !found(&alone, &[]).0, "said where it matters");
+    let (says, took) = found(&both, &["--think-time"]);
+    assert!(!says && took >= Duration::from_millis(9 * 20), "it waits: {took:?}");
+}
+
+#[test]
 fn each_class_of_files_is_as_durable_as_it_has_to_be() {
     let scratch = Scratch::new("whatif-classes");
     let recording = record(&scratch, "app", application());

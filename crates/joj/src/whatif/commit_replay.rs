@@ -62,7 +62,7 @@ pub fn measure(
     order: OrderChoice,
     directory: &Path,
 ) -> Result<CommitFigures, ReplayError> {
-    let found = ask(plan, closes, setting, Measured::Time(order), directory)?;
+    let found = ask(plan, closes, setting, Some(order), directory)?;
     Ok(CommitFigures {
         times_ns: in_order(plan, &found.times_ns),
         closes_ns: found.closes_ns,
@@ -80,30 +80,22 @@ pub fn count(
     setting: &CommitSetting,
     directory: &Path,
 ) -> Result<CountedCommits, ReplayError> {
-    let found = ask(plan, closes, setting, Measured::Calls, directory)?;
+    let found = ask(plan, closes, setting, None, directory)?;
     Ok(CountedCommits { syncs: found.syncs, refused: found.syncs_refused })
 }
 
-/// What the commits are made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measured {
-    /// Time, with commits in this order.
-    Time(OrderChoice),
-    /// Calls are counted, and time does not matter.
-    Calls,
-}
-
+/// `order`: when commits are made that are measured; `None` where calls are counted.
 fn ask(
     plan: &TransactionPlan,
     closes: &[u32],
     setting: &CommitSetting,
-    measured: Measured,
+    order: Option<OrderChoice>,
     directory: &Path,
 ) -> Result<PageTransactionsFigures, ReplayError> {
     let durability = setting.durability.map(|word| ("WALDIO_DURABILITY".to_owned(), word.to_owned()));
     let workers = Workers::new(durability.into_iter().collect())?;
     let work_dir = plan::make_directory(directory)?;
-    let counts = measured == Measured::Calls;
+    let counts = order.is_none();
     let task = PageTransactionsTask {
         libraries: setting.libraries.clone(),
         directory: work_dir.path().to_string_lossy().into_owned(),
@@ -111,7 +103,7 @@ fn ask(
         mode: setting.mode,
         synchronous: setting.synchronous.to_owned(),
         cache_size: None,
-        order: if let Measured::Time(order) = measured { order } else { OrderChoice::Fast },
+        order: order.unwrap_or(OrderChoice::Fast),
         sources: Sources::of(&Place::of(directory)),
         counts,
         settles: !counts,
