@@ -156,12 +156,13 @@ def unreadable(engine: Engine, inventory: Inventory, asked: dict[str, tuple[str,
     """Files at which the engine stops, where it reads others. `asked`: the columns that questions look at."""
     found: Reasons = {}
     for name in TABLES:
-        for path, error in _stopping(engine, name, inventory.paths(name), asked[name]):
+        for path, error in stopping(engine, name, inventory.paths(name), asked[name]):
             found[path] = f"damaged: {engine.name} cannot read it: {engine.named(why(error))}"
     return found
 
 
-def _stopping(engine: Engine, name: str, paths: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[str, Exception]]:
+def stopping(engine: Engine, name: str, paths: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[str, Exception]]:
+    """The files at which the engine stops when it reads these columns, and why."""
     try:
         table = engine.read(name, paths)
         engine.fetch(table.aggregate(**{column: table[column].max() for column in columns}))
@@ -170,8 +171,8 @@ def _stopping(engine: Engine, name: str, paths: Sequence[str], columns: Sequence
             raise
         if len(paths) > 1:
             middle = len(paths) // 2
-            yield from _stopping(engine, name, paths[:middle], columns)
-            yield from _stopping(engine, name, paths[middle:], columns)
+            yield from stopping(engine, name, paths[:middle], columns)
+            yield from stopping(engine, name, paths[middle:], columns)
             return
         # An engine that has ended reads nothing.
         engine.fetch(engine.values("alive", {"number": [1]}))

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow
 from ibis.expr.types import Table
 
-from joj.engines import Engine, connect, why_not_taken
+from joj.engines import Engine, connect, why, why_not_taken
 from joj.errors import JojError
 from joj.files import Problem, absolute, files_below, known_check, mode_of, why_not_looked_at
 from joj.results import documents, recordings
 from joj.results.columns import SCHEMAS
+from joj.row_check import stopping
 from joj.rows import Row, rows_of
 from joj.temporary import is_utf8
 
@@ -88,12 +89,22 @@ def load(directory: str | os.PathLike[str], engine: str = "duckdb", check: str =
         raise JojError(f"{directory} has no result that can be loaded; docs/result_tables.md says what is{told}")
     computes = connect(engine, **options)
     try:
+        _leave_out(computes, inventory, parts)
         tables = {name: computes.keep(name, _joined(name, parts)) for name in SCHEMAS if name != "recorded_calls"}
         tables["recorded_calls"] = _calls(computes, inventory)
     except computes.errors as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise JojError(computes.named(f"{engine} cannot take the results: {told[0]}")) from error
     return Results(**tables, inventory=inventory, engine=computes)
+
+
+def _leave_out(engine: Engine, inventory: ResultFiles, parts: list[tuple[str, pyarrow.Table]]) -> None:
+    """A changed bit in the end of a recording may leave it whole for one library, and stop an engine."""
+    paths = [file.path for file in inventory.files if file.table == "recordings"]
+    for path, error in stopping(engine, "recorded_calls", paths, ["event_type"]) if paths else ():
+        inventory.problems.append(Problem(path, f"damaged: {engine.name} cannot read it: {engine.named(why(error))}"))
+        inventory.files[:] = [file for file in inventory.files if file.path != path]
+        parts[:] = [(name, rows) for name, rows in parts if name != "recordings" or rows["file"].to_pylist() != [path]]
 
 
 def _joined(name: str, parts: list[tuple[str, pyarrow.Table]]) -> pyarrow.Table:

@@ -31,6 +31,35 @@ CALLS = dict(
 )
 
 
+#: Columns and their types as Arrow has them, in the order of the file.
+COLUMNS = {
+    "time_ns": "int64",
+    "event_type": "uint8",
+    "device_number": "uint32",
+    "first_sector": "uint64",
+    "byte_length": "uint64",
+    "operation_code": "uint8",
+    "request_flags": "uint16",
+    "thread_id": "uint32",
+    "process_id": "uint32",
+    "thread_name": "string",
+    "file_device": "uint32",
+    "file_inode": "uint64",
+    "file_generation": "uint32",
+    "file_offset": "uint64",
+    "backing_code": "uint8",
+    "content_code": "uint8",
+    "detail_value": "int64",
+    "text_value": "string",
+    "call_code": "uint8",
+    "duration_ns": "uint64",
+    "description_id": "uint32",
+    "descriptor_number": "uint32",
+    "call_flags": "uint32",
+    "second_path": "string",
+}
+
+
 def recording(path: str, is_full: bool) -> Row:
     """The row of a recording, and its `identity`, once it is known to be whole. `is_full`: all bytes are read."""
     with open_file(path) as file:
@@ -59,6 +88,10 @@ def _metadata(path: str, file: Any) -> tuple[Row, bytes, list, int]:
     header = json.loads(text)
     if _number(header, "version") > VERSION:
         raise newer(path, "recordings", header["version"], VERSION, header.get("writer"))
+    found = {field.name: str(field.type) for field in metadata.schema.to_arrow_schema()}
+    if "recording" in header and list(found.items()) != list(COLUMNS.items()):
+        other = next((name for name, kind in COLUMNS.items() if found.get(name) != kind), "there are others")
+        raise Damaged(f"its columns are not those that joj writes: {other}")
     if header.get("ending") and _number(header["ending"], "events") != metadata.num_rows:
         raise Damaged(f"it has {metadata.num_rows} rows, and {header['ending']['events']} were written")
     return header, text + entries[CHECKSUMS_KEY], checksums["groups"], metadata.num_rows

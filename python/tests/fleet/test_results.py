@@ -302,6 +302,25 @@ class Damage(ResultsTest):
             path.write_bytes(whole[:size])
             self.assertTrue(self.problem(place), f"{size} bytes")
 
+    def test_a_changed_end_of_a_recording_is_its_own_affair(self) -> None:
+        place = self.folder()
+        shutil.copy(RECORDING, place / "whole.joj")
+        whole = RECORDING.read_bytes()
+        end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+        names = {whole.index(name, end) + 2 for name in (b"duration_ns", b"text_value", b"call_code", b"file_inode")}
+        for number, at in enumerate(sorted({*range(end, len(whole) - 8, 41), *names})):
+            # In front of the good one, or behind it.
+            path = place / f"{'az'[number % 2]}.joj"
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 8]) + whole[at + 1 :])
+            results = load(place)
+            loaded = [file.path for file in results.inventory.files]
+            self.assertEqual({row["file"] for row in results.rows(results.recorded_calls)}, set(loaded), f"byte {at}")
+            problem = results.inventory.problems[0].reason
+            # Where the change means nothing they are two copies.
+            self.assertTrue(problem.startswith("the same content") or loaded == [str(place / "whole.joj")], f"byte {at}: {problem}")
+            self.assertTrue(at not in names or problem.startswith("damaged: its columns"), f"byte {at}: {problem}")
+            path.unlink()
+
     def test_numbers_that_a_recording_never_has_are_damage(self) -> None:
         place = self.folder()
         path = place / "a.joj"
