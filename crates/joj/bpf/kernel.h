@@ -95,6 +95,7 @@ struct task_struct {
   unsigned int flags;
   s32 pid;
   s32 tgid;
+  s32 exit_code;
   char comm[16];
   struct task_struct *group_leader;
   struct task_struct *real_parent;

@@ -37,10 +37,14 @@ PROGRAM(sched_process_exec) {
   return 0;
 }
 
-/* False of a thread that ends because another one ends their process, or by a signal: it may have waited until then. */
-INLINE bool ends_itself(struct pt_regs *registers) {
+/* False of a thread that ends because another one ends their process, or by a signal: it may have waited until then. But where a signal
+ * ends the program, its first thread lasts until then, whatever it does. */
+INLINE bool ends_itself(struct task_struct *task) {
+  struct pt_regs *registers = registers_of(task);
   s32 number = CALL_NUMBER(registers);
-  return number == CALL_EXIT || number == CALL_EXIT_GROUP;
+  if (number == CALL_EXIT || number == CALL_EXIT_GROUP) return true;
+  bool is_first = task->pid == task->tgid && table.parent && task->real_parent->tgid == table.parent;
+  return is_first && (task->exit_code & 127);
 }
 
 PROGRAM(sched_process_exit) {
@@ -52,7 +56,7 @@ PROGRAM(sched_process_exit) {
   // Its end is not seen.
   if (call && call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
   if (call) call->what = 0;
-  send_event(ENDED, thread, process, ends_itself(registers_of(task)), 0);
+  send_event(ENDED, thread, process, ends_itself(task), 0);
   if (!task->signal->live.counter) map_delete(&processes, &process);
   return 0;
 }

@@ -272,6 +272,23 @@ fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
     }
 }
 
+/// It sleeps for 0.2 s behind its last call, and its output is no file.
+#[test]
+fn a_program_lasts_until_a_signal_ends_it() {
+    let scratch = Scratch::new("live-killed");
+    for method in methods() {
+        let (recording, made) = (scratch.file(&format!("{method}.joj")), scratch.file(method));
+        let script = "echo made > $0; sleep 0.2; kill -TERM $$";
+        let (code, said) = told(&record_command(method, &recording, &[&"sh", &"-c", &script, &made]));
+        assert_eq!(code, Some(143), "{method}: {said}");
+        let rows = rows(&recording);
+        let opened = rows.iter().find(|row| row_opens(row, &made)).expect("a file");
+        let is_its_end = |row: &&record::Row| row.code == ENDED && row.thread == opened.thread;
+        let end = rows.iter().find(is_its_end).unwrap_or_else(|| panic!("{method}: {rows:#?}"));
+        assert!(end.begin_ns - opened.begin_ns >= 200_000_000, "{method}: {rows:#?}");
+    }
+}
+
 fn row_opens(row: &record::Row, path: &Path) -> bool {
     row.code == OPEN && Path::new(&row.path) == path
 }

@@ -107,7 +107,8 @@ words! {
         /// A write to /proc/sys/vm/drop_caches. A replay drops those caches, or without root what they hold of its own
         /// files.
         DropCaches = 43 "drop_caches",
-        /// No call: the thread ended, and by itself: neither another thread nor a signal ended it.
+        /// No call: the thread ended, and by itself: neither another thread nor a signal ended it. Or a signal ended the program, of which
+        /// it is the first thread.
         Ended = 44 "ended",
     }
 }

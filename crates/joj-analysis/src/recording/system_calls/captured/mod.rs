@@ -268,7 +268,8 @@ pub enum CapturedEvent {
         time_ns: u64,
         /// The thread.
         thread: u32,
-        /// It called exit, or exit_group; false where another thread or a signal ended it, or nobody knows.
+        /// It called exit, or exit_group, or it was the program's first one and a signal ended it; false where another thread or a
+        /// signal ended it otherwise, or nobody knows.
         is_its_own: bool,
     },
 }

@@ -270,7 +270,7 @@ impl Tracer {
             && *command == thread
         {
             *exit_code = Some(code);
-            is_its_own = libc::WIFEXITED(status);
+            is_its_own = true;
         }
         if let Some(task) = self.tasks.remove(&thread) {
             if let Some(under_way) = task.under_way {
