@@ -48,10 +48,15 @@ impl HostWords {
         let mut quote = None;
         let parts = quoted_parts(text).into_iter().flat_map(|part| match unquoted(part) {
             Some(word) if may_be_file(word) && Path::new(word).is_file() => vec![part],
+            _ if part.starts_with(COMMENT) => vec![part],
             _ => part.split_inclusive(char::is_whitespace).collect(),
         });
         let mut command = String::new();
         for part in parts {
+            if quote.is_none() && part.starts_with(COMMENT) {
+                command += part;
+                continue;
+            }
             let raw = part.trim_end();
             let word = unquoted(raw).filter(|_| quote.is_none()).unwrap_or(raw);
             let file = self.argument(place, word);
@@ -77,6 +82,8 @@ impl HostWords {
     }
 }
 
+/// With it a shell's word begins that is none: all to the end of the line.
+const COMMENT: char = '#';
 /// What ends a shell's word, too.
 const ENDS_OF_WORDS: &str = ";&|()<>`";
 
@@ -100,10 +107,19 @@ pub fn program_without_text(words: &[String]) -> Option<String> {
     no_text(&words[0], &whole)
 }
 
-/// A shell's command in parts that end with white space, or in front of and behind what ends a word: none of them ends within quotes.
+/// A shell's command in parts that end with white space, or in front of and behind what ends a word: none of them ends within quotes. A
+/// comment is one part, whatever is in it.
 fn quoted_parts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     for (at, letter) in text.char_indices() {
+        if at < begin {
+            continue;
+        }
+        if letter == COMMENT && at == begin {
+            begin = text[at..].find('\n').map_or(text.len(), |length| at + length);
+            parts.push(&text[at..begin]);
+            continue;
+        }
         let is_end = ENDS_OF_WORDS.contains(letter);
         if !(is_end || letter.is_whitespace()) || quote_behind(None, &text[begin..at]).is_some() {
             continue;
@@ -191,6 +207,7 @@ fn shell_words(text: &str) -> Vec<String> {
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match (quote, letter) {
+            (None, COMMENT) if word.is_empty() => drop(letters.find(|letter| *letter == '\n')),
             (None, '\'' | '"') => quote = Some(letter),
             (Some(open), _) if open == letter => quote = None,
             (None | Some('"'), '\\') => word.extend(letters.next()),
@@ -325,9 +342,18 @@ mod tests {
             "echo Cargo.toml\\;x",
             "grep -E 'Cargo.toml|x' f",
             "echo a;b&c|d>e",
+            "# it's Cargo.toml;Cargo.toml",
         ] {
             assert_eq!(told(text), text);
         }
+        let behind_comment = "true;# it's ./Cargo.toml\nsh Cargo.toml;echo a#b 'x' $# \"#\" Cargo.toml";
+        let (comment, behind) = behind_comment.split_once('\n').unwrap();
+        let expected = format!("{comment}\n{}", behind.replace("Cargo.toml", &whole));
+        assert_eq!(told(behind_comment), expected);
+        assert_eq!(
+            shell_words(behind_comment),
+            ["true", "sh", "Cargo.toml", "echo", "a#b", "x", "$#", "#", "Cargo.toml"]
+        );
     }
 
     #[test]
