@@ -43,7 +43,7 @@ pub fn text(result: &ProgramCrashResult, recordings: &str) -> String {
     if result.volumes.iter().any(|volume| !volume.broken.is_empty()) {
         let _ = writeln!(
             text,
-            "\nTo see a state again, and all that the check prints of it: the same command with\n\
+            "\nTo see a state again, and all that the check prints of it: the same command (without --shard) with\n\
              --recordings {recordings} --state STATE"
         );
     }
