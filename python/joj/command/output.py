@@ -41,6 +41,18 @@ def is_one_file(page: Path, json_file: Path) -> bool:
         return False
 
 
+def is_table(file: Path) -> bool:
+    """Whether a trace, a recording or a table of one is there, which nobody wants to be written over."""
+    try:
+        if not file.is_file():
+            # A pipe would wait for who writes to it.
+            return False
+        with file.open("rb") as opened:
+            return opened.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
 def _say(text: str) -> None:
     try:
         sys.stdout.write(text)

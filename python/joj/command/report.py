@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from joj.command import arguments, fetching, stopping
-from joj.command.output import answer, is_one_file, write
+from joj.command.output import answer, is_one_file, is_table, write
 
 EXAMPLES = """
 examples:
@@ -40,6 +40,9 @@ def run(options: argparse.Namespace) -> int:
     """The answers; returns the exit code."""
     if options.html and options.json and is_one_file(options.html, options.json):
         options.wrong(f"--html and --json name one file, {options.html}: name two")
+    for option, file in (("--html", options.html), ("--json", options.json)):
+        if file and is_table(file):
+            options.wrong(f"{option} {file} would be written over a trace or a table of one: name another file")
     # Here: --help needs none of it.
     from joj import page, report, text
     from joj.fleet import load

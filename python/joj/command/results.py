@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from joj.command import arguments, stopping
-from joj.command.output import answer
+from joj.command.output import answer, is_table
 
 EXAMPLES = """
 examples:
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
     arguments.json_file(parser)
     arguments.check(parser, "read all bytes of each recording, or its end")
     arguments.engine(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, wrong=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
     # Here: --help needs none of it.
     from joj.results import load, report
 
+    if options.json and is_table(options.json):
+        options.wrong(f"--json {options.json} would be written over a recording: name another file")
     stopping.hear_termination()
     results = load(options.directory, options.engine, options.check, **arguments.engine_options(options))
     made = report.make(results)

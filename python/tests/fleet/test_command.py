@@ -79,6 +79,16 @@ class Command(FleetTest):
             self.assertIn("name one file", self.refused(place, "--html", page, "--json", "hard", code=2))
             self.assertIn("has no whole trace", self.refused(place, "--html", "-", "--json", "-"))
 
+    def test_no_table_is_written_over(self) -> None:
+        place = self.folder()
+        table = place / "trace.parquet"
+        table.write_bytes(b"PAR1 and the rest")
+        for option in ("--html", "--json"):
+            self.assertIn(f"{option} {table} would be written over a trace", self.refused(place, option, table, code=2))
+        result = call("results", place, "--json", table)
+        self.assertEqual((result.returncode, "written over a recording" in result.stderr), (2, True), result.stderr)
+        self.assertEqual(table.read_bytes(), b"PAR1 and the rest")
+
     def test_json_has_no_word_that_is_not_json(self) -> None:
         def refuse(word: str):
             raise AssertionError(word)
