@@ -162,7 +162,12 @@ fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
         return skipped(&reason);
     }
     let scratch = Scratch::new("whatif-lab-pilots");
-    let recording = record(&scratch, "app", application(COMMITS_OF_PILOTS));
+    // Another process syncs before it and after it: without think time joj says that their syncs meet more often.
+    let sync = |at: &str| format!("2 {at} fsync(7) = 0 <0.000010>\n");
+    let open = r#"2 1699999999.990000 open("/d/other", O_RDWR|O_CREAT, 0644) = 7 <0.000010>"#;
+    let application = application(COMMITS_OF_PILOTS);
+    let text = format!("{open}\n{}{application}{}", sync("1699999999.995000"), sync("1700000000.500000"));
+    let recording = record(&scratch, "app", text);
     let json = scratch.file("w.json").display().to_string();
     let pilots = ["--device", "wintec", "--raid0", "2", "--write-buffer", "pcm-16mb"];
     let words = [&pilots[..], &["--only", "recorded", "--json", &json]].concat();
@@ -176,6 +181,8 @@ fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
     let blocked = |disk| figures(measured(&result, disk), Configuration::Recorded).blocked_ns.median;
     assert!(blocked(1) < 0.9 * blocked(0), "one {} ns, two {} ns", blocked(0), blocked(1));
     assert!(blocked(2) < 0.2 * blocked(0), "one {} ns, behind a buffer {} ns", blocked(0), blocked(2));
+    let notes = (0..3).flat_map(|disk| &measured(&result, disk).notes);
+    assert_eq!(notes.filter(|note| note.contains("--think-time")).count(), 0, "it passes at once there");
 }
 
 #[test]
