@@ -223,12 +223,8 @@ PROGRAM(sys_enter) {
     return 0;
   }
   struct begun *call = begun_of((u32)both);
-  if (!call) {
-    count(&lost, 0);
-    return 0;
-  }
   u64 time_ns = now_ns();
-  call->waits_since_ns = time_ns;
+  if (call) call->waits_since_ns = time_ns;
   u32 what = table.calls[number];
   if (!what || !is_looked_at(what, registers)) return 0;
   u8 kind = UNKNOWN;
@@ -242,6 +238,10 @@ PROGRAM(sys_enter) {
   u64 command = ARGUMENT_1(registers);
   if (MEMORY(what) == LOCK_PLACE && is_no_file && command != 0 && command != 2 && command != 1030) return 0;
   if (CODE(what) == IOCTL && is_no_file && !is_about_descriptor(command)) return 0;
+  if (!call) {
+    count(&lost, 0);
+    return 0;
+  }
   call->descriptor = kind;
   call->begin_ns = time_ns;
   call->what = what;
