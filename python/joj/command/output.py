@@ -43,12 +43,15 @@ def is_one_file(page: Path, json_file: Path) -> bool:
 
 def is_table(file: Path) -> bool:
     """Whether a trace, a recording or a table of one is there, which nobody wants to be written over."""
+    # Here: --help needs none of it.
+    from joj.integrity import MAGIC
+
     try:
         if not file.is_file():
             # A pipe would wait for who writes to it.
             return False
         with file.open("rb") as opened:
-            return opened.read(4) == b"PAR1"
+            return opened.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
 

@@ -126,7 +126,7 @@ impl TransactionPlan {
     /// # Errors
     /// [`TransactionPlanError`]
     pub fn of(recorded: &PageTransactions) -> Result<Self, TransactionPlanError> {
-        Self::planned(recorded, |is_first| is_first)
+        Self::planned(recorded, false)
     }
 
     /// The same, but each commit waits for all that were over when it began. So only those that overlapped in the recording may overlap
@@ -134,14 +134,11 @@ impl TransactionPlan {
     /// # Errors
     /// [`TransactionPlanError`]
     pub fn overlapping_as_recorded(recorded: &PageTransactions) -> Result<Self, TransactionPlanError> {
-        Self::planned(recorded, |_| true)
+        Self::planned(recorded, true)
     }
 
-    /// `waits_for_all`: whether a commit waits for all that were over, given whether it is the first of its thread.
-    fn planned(
-        recorded: &PageTransactions,
-        waits_for_all: impl Fn(bool) -> bool,
-    ) -> Result<Self, TransactionPlanError> {
+    /// `waits_for_all`: each commit waits for all that were over, and not only the first of a thread.
+    fn planned(recorded: &PageTransactions, waits_for_all: bool) -> Result<Self, TransactionPlanError> {
         let (connections, of_commit) = connections(recorded)?;
         let mut rows = Rows::of(recorded);
         let databases = recorded.databases.iter().zip(&rows.databases);
@@ -157,7 +154,7 @@ impl TransactionPlan {
                 rows.part(part, u32::try_from(at.unwrap_or(0)).unwrap_or(0))
             });
             let parts = parts.collect();
-            let (waits, ready_ns) = order.take(commit, connection, &waits_for_all);
+            let (waits, ready_ns) = order.take(commit, connection, waits_for_all);
             plan.commits.push(PlannedCommit {
                 connection: number(connection),
                 waits,
@@ -307,14 +304,14 @@ impl CommitOrder {
         &mut self,
         commit: &RecordedCommit,
         connection: usize,
-        waits_for_all: impl Fn(bool) -> bool,
+        waits_for_all: bool,
     ) -> (Vec<CommitWait>, u64) {
         let own_end_ns = self.ends[connection].last().copied().unwrap_or(0);
         let made = MadeCommit { connection, count: self.ends[connection].len() + 1 };
         let of_thread = self.threads.insert(commit.thread, made);
         let on_databases = commit.parts.iter().filter_map(|part| self.last.insert(part.database, made));
         let mut before: Vec<MadeCommit> = on_databases.chain(of_thread).collect();
-        if waits_for_all(of_thread.is_none()) {
+        if waits_for_all || of_thread.is_none() {
             before.extend(self.ends.iter().enumerate().map(|(connection, ends)| {
                 let count = ends.partition_point(|end_ns| *end_ns <= commit.begin_ns);
                 MadeCommit { connection, count }
