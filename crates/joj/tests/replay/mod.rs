@@ -4,14 +4,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that is gone at the end of the test.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Of a test's name.
+    /// Of a test's name; two tests of one name have a directory each.
     pub fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("joj-{test}-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("joj-{test}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a directory");
         Self(path)
     }
