@@ -123,6 +123,7 @@ fn each_configuration_has_the_syncs_of_its_mode() {
     assert_eq!(found["databases"], serde_json::json!([database]));
     match (syncs("wal"), syncs("wal-normal")) {
         (Some(Some(full)), Some(Some(normal))) => {
+            assert_eq!(found["notes"].to_string().contains("debug build"), cfg!(debug_assertions));
             // Both prepare the log once; FULL syncs it at each commit besides.
             assert_eq!(full - normal, COMMITS, "{full}, {normal}");
             assert!((OTHER_SYNCS..OTHER_SYNCS + 4).contains(&normal), "{normal}");

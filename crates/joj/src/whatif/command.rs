@@ -355,6 +355,11 @@ fn notes(
     notes.extend(header.inferred.iter().cloned());
     let (Ok(commits), Some(made)) = (&settings.commits, &measured.commit_syncs) else { return notes };
     notes.extend(commits.found.notes.iter().cloned());
+    if cfg!(debug_assertions) {
+        notes.push(
+            "This joj is a debug build. Its own processor time is in the rows with commits, and makes them too long.".to_owned(),
+        );
+    }
     let unknown = commits.found.parts().filter(|part| !part.pages_known).count() as u64;
     if unknown > 0 {
         let unknown = count(unknown);
