@@ -299,6 +299,14 @@ struct pt_regs {
 #define CALL_NUMBER(registers) ((registers)->orig_ax)
 #define CALL_EXIT 60
 #define CALL_EXIT_GROUP 231
+#define CALL_RESTART 219
+#define CALL_NANOSLEEP 35
+#define CALL_CLOCK_NANOSLEEP 230
+#define CALL_PSELECT 270
+#define CALL_PPOLL 271
+/* As those two, with times of their own; there is one architecture that has them. */
+#define CALL_SELECT 23
+#define CALL_POLL 7
 /* A call of 32 bits, which has other numbers and registers. 64-bit code can make one, too: the kernel notes it for as long as the call
  * lasts (TS_COMPAT). */
 #define IS_COMPAT_CALL(registers) ((((struct task_struct *)current_task())->thread_info.status & 2) != 0)
@@ -325,6 +333,11 @@ struct pt_regs {
 #define CALL_NUMBER(registers) ((registers)->syscallno)
 #define CALL_EXIT 93
 #define CALL_EXIT_GROUP 94
+#define CALL_RESTART 128
+#define CALL_NANOSLEEP 101
+#define CALL_CLOCK_NANOSLEEP 115
+#define CALL_PSELECT 72
+#define CALL_PPOLL 73
 /* PSR_MODE32_BIT: a program of 32 bits has other call numbers. */
 #define IS_COMPAT_CALL(registers) (((registers)->pstate & 0x10) != 0)
 #define COMPAT_ARGUMENT_0(registers) ARGUMENT_0(registers)

@@ -5,6 +5,7 @@
  * the call returns: the kernel has touched those pages then, so they are there.
  *
  *   helpers.h  eBPF itself      kernel.h  the kernel's structs
+ *   begun.h    what each thread is in, and sleeps that a signal breaks
  *   threads.h  threads begin, end and wake each other */
 #include "kernel.h"
 
@@ -85,19 +86,6 @@ struct log_key {
   u64 device;
 };
 MAP(MAP_LRU_HASH, struct log_key, u32, 4096) logs SECTION(".maps");
-/* The call that a thread is in. The entry stays between calls, with `what` 0, until the thread is gone. */
-struct begun {
-  u64 begin_ns;
-  /* The end of the newest call that the thread knows of: its own, or one of a thread that woke it. */
-  u64 known_ns;
-  /* When it began its newest call, whatever it is: it may wait there for another thread. */
-  u64 waits_since_ns;
-  u32 what;
-  u8 descriptor;
-  /* A wake-up was told since its last call. */
-  bool is_woken;
-};
-MAP(MAP_HASH, u32, struct begun, 65536) begun SECTION(".maps");
 
 INLINE void count(void *map, u32 key) {
   u64 *number = map_lookup(map, &key);
@@ -112,20 +100,14 @@ INLINE bool is_followed(u32 process) {
   return map_lookup(&processes, &process) != NULL;
 }
 
-INLINE struct begun *begun_of(u32 thread) {
-  struct begun *found = map_lookup(&begun, &thread);
-  if (found) return found;
-  struct begun none = {};
-  map_update(&begun, &thread, &none, 0);
-  return map_lookup(&begun, &thread);
-}
-
 #define NO_WAKE_UP 1
 #define WAKE_UP 2
 INLINE void send(void *event, u64 bytes) {
   u64 wake = ring_query(&calls, 0) >= table.wake_bytes ? WAKE_UP : NO_WAKE_UP;
   if (ring_output(&calls, event, bytes, wake)) count(&lost, 0);
 }
+
+#include "begun.h"
 
 INLINE struct file *file_behind(u64 descriptor) {
   struct task_struct *task = current_task();
@@ -224,7 +206,7 @@ PROGRAM(sys_enter) {
   }
   struct begun *call = begun_of((u32)both);
   u64 time_ns = now_ns();
-  if (call) call->waits_since_ns = time_ns;
+  if (call) begins_call(call, (u32)both, number, registers, time_ns);
   u32 what = table.calls[number];
   if (!what || !is_looked_at(what, registers)) return 0;
   u8 kind = UNKNOWN;
@@ -242,6 +224,7 @@ PROGRAM(sys_enter) {
     count(&lost, 0);
     return 0;
   }
+  tell_broken_sleep(call, (u32)both);
   call->descriptor = kind;
   call->begin_ns = time_ns;
   call->what = what;

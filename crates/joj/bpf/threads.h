@@ -1,10 +1,9 @@
 /* Threads of the recorded processes begin, run other programs, end, and wake each other. Part of recording.bpf.c. */
 #pragma once
-INLINE void send_event(u8 event, u32 thread, u32 other, u32 marks, u64 waited_ns) {
+INLINE void send_event(u8 event, u32 thread, u32 other, u32 marks) {
   struct event_head head = {};
   head.event = event;
   head.begin_ns = now_ns();
-  head.values[0] = waited_ns;
   head.thread = thread;
   head.process = other;
   head.mode = marks;
@@ -21,7 +20,10 @@ PROGRAM(sched_process_fork) {
   struct begun *news = begun_of(child->pid);
   if (news) news->known_ns = now_ns();
   u32 marks = (child->files == parent->files) | (child->fs == parent->fs) << 1 | (child->tgid == parent->tgid) << 2;
-  send_event(FORKED, parent->pid, child->pid, marks, 0);
+  u32 thread = parent->pid;
+  struct begun *forks = map_lookup(&begun, &thread);
+  if (forks) tell_broken_sleep(forks, thread);
+  send_event(FORKED, thread, child->pid, marks);
   return 0;
 }
 
@@ -29,7 +31,7 @@ PROGRAM(sched_process_exec) {
   struct task_struct *task = (void *)arguments[0];
   u32 process = task->tgid;
   if (is_followed(process)) {
-    send_event(EXECUTED, task->pid, (u32)arguments[1], 0, 0);
+    send_event(EXECUTED, task->pid, (u32)arguments[1], 0);
   } else if (table.parent && task->real_parent->tgid == table.parent) {
     u8 one = 1;
     if (map_update(&processes, &process, &one, 0)) count(&lost, 0);
@@ -56,7 +58,8 @@ PROGRAM(sched_process_exit) {
   // Its end is not seen.
   if (call && call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
   if (call) call->what = 0;
-  send_event(ENDED, thread, process, ends_itself(task), 0);
+  if (call) tell_broken_sleep(call, thread);
+  send_event(ENDED, thread, process, ends_itself(task));
   if (!task->signal->live.counter) map_delete(&processes, &process);
   return 0;
 }
@@ -91,15 +94,22 @@ PROGRAM(sched_waking) {
   if (!from) return 0;
   struct task_struct *task = (void *)arguments[0];
   if (task->pid == waker || !is_followed(task->tgid) || !wakes_itself(current, from)) return 0;
+  tell_broken_sleep(from, waker);
   struct begun *woken = begun_of(task->pid);
   if (!woken || woken->what) return 0;
-  bool is_news = from->known_ns > woken->known_ns;
-  if (!is_news && woken->is_woken) return 0;
-  if (is_news) woken->known_ns = from->known_ns;
-  woken->is_woken = true;
+  if (from->known_ns <= woken->known_ns && woken->is_woken) return 0;
   // From a page fault it is woken in no call, and nobody knows since when it waited.
   struct pt_regs *registers = registers_of(task);
   bool is_in_call = (s32)CALL_NUMBER(registers) >= 0 && woken->waits_since_ns;
-  send_event(WOKEN, task->pid, waker, 0, is_in_call ? now_ns() - woken->waits_since_ns : 0);
+  u64 time_ns = now_ns();
+  struct wake_up wake_up = {waker, time_ns, 0, from->known_ns, 0};
+  if (is_in_call) {
+    wake_up.waited_ns = time_ns - woken->waits_since_ns;
+    wake_up.sleep_ns = woken->sleep_ns;
+  }
+  if (wake_up.sleep_ns)
+    woken->of_sleep = wake_up;
+  else
+    tell_wake_up(woken, task->pid, &wake_up);
   return 0;
 }

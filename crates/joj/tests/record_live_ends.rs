@@ -272,6 +272,104 @@ fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
     }
 }
 
+/// A program sleeps, and its child makes a file and sends it a signal twice. `on`: it sleeps on, and makes a file when its time is over.
+/// `work`: it makes the file as soon as the second signal comes. `select`: as `on`, by another call. `until`: as `on`, for an absolute time.
+const SLEEPS: &str = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/select.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int signals;
+static void on_signal(int number) { (void)number; signals++; }
+static void make(const char *name) { int file = open(name, O_CREAT | O_WRONLY, 0644); if (file < 0) abort(); close(file); }
+int main(int count, char **words) {
+  if (count != 3 || chdir(words[2])) return 1;
+  struct sigaction action = {.sa_handler = on_signal};
+  sigaction(SIGUSR1, &action, 0);
+  make("first");
+  pid_t parent = getpid();
+  if (!fork()) {
+    for (int round = 0; round < 2; round++) { usleep(100000); make("child"); kill(parent, SIGUSR1); }
+    _exit(0);
+  }
+  struct timespec left = {words[1][0] == 'w' ? 20 : 0, 400000000};
+  struct timeval time = {0, 150000};
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec++;
+  if (words[1][0] == 'u')
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, 0) == EINTR) {}
+  else if (words[1][0] == 's')
+    while (signals < 2 && select(0, 0, 0, 0, &time) < 0 && errno == EINTR) {}
+  else
+    while (nanosleep(&left, words[1][0] == 'o' ? &left : 0) && (words[1][0] == 'o' || signals < 2)) {}
+  make("last");
+  wait(0);
+  return 0;
+}
+"#;
+
+#[test]
+fn a_sleep_that_a_signal_breaks_and_that_goes_on_is_no_wait() {
+    let scratch = Scratch::new("live-sleeps");
+    let Some(binary) = program(&scratch, "sleeps", SLEEPS) else { return };
+    if !methods().contains(&"bpf") {
+        return;
+    }
+    let place: &Path = scratch.as_ref();
+    for (how, wakers) in [("on", 0), ("select", 0), ("until", 0), ("work", 2)] {
+        let recording = scratch.file(&format!("{how}.joj"));
+        let (code, said) = told(&record_command("bpf", &recording, &[&binary, &how, &place]));
+        assert_eq!(code, Some(0), "{how}: {said}");
+        let rows = rows(&recording);
+        let last = rows.iter().find(|row| row_opens(row, &place.join("last"))).expect("the last file");
+        let woken: Vec<_> = rows
+            .iter()
+            .filter(|row| row.code == WOKEN && row.thread == last.thread && row.begin_ns < last.begin_ns)
+            .collect();
+        assert_eq!(woken.len(), wakers, "{how}: {rows:#?}");
+        // As long as its own sleep, not the one before.
+        let is_one = |row: &&record::Row| (1..190_000_000).contains(&row.bytes);
+        assert!(woken.iter().all(is_one), "{how}: {rows:#?}");
+    }
+}
+
+/// Its first thread uses a file all the time, and another one, which uses none, runs the next program.
+const RUNS: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+static void *runs(void *arg) { usleep(200000); execl("/bin/true", "true", (char *)0); return arg; }
+int main(int count, char **words) {
+  pthread_t thread; int file = open(words[count - 1], O_CREAT | O_RDWR, 0644);
+  if (file < 0 || pthread_create(&thread, 0, runs, 0)) return 1;
+  for (;;) { if (pwrite(file, "x", 1, 0) != 1) return 1; usleep(10000); }
+}
+"#;
+
+#[test]
+fn a_new_program_begins_when_the_thread_that_runs_it_has_done_its_work() {
+    let scratch = Scratch::new("live-runs");
+    let Some(binary) = program(&scratch, "runs", RUNS) else { return };
+    for method in methods() {
+        let (recording, file) = (scratch.file(&format!("{method}.joj")), scratch.file(method));
+        let (code, said) = told(&record_command(method, &recording, &[&binary, &file]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let rows = rows(&recording);
+        let opened = rows.iter().find(|row| row_opens(row, &file)).expect("a file");
+        let forked = rows.iter().find(|row| row.code == FORK).expect("a thread");
+        let runs = |row: &&record::Row| {
+            row.code == WOKEN && row.thread == opened.thread && row.result == forked.result
+        };
+        let woken = rows.iter().find(runs).unwrap_or_else(|| panic!("{method}: {rows:#?}"));
+        assert!(woken.begin_ns - forked.begin_ns >= 200_000_000, "{method}: {woken:?}");
+    }
+}
+
 /// It sleeps for 0.2 s behind its last call, and its output is no file.
 #[test]
 fn a_program_lasts_until_a_signal_ends_it() {

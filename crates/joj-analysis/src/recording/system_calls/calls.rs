@@ -105,6 +105,10 @@ impl Calls {
         for description in self.processes.rename(former, thread) {
             self.released(thread, process, description, time_ns);
         }
+        if thread != former {
+            // What that one did until then is what comes before the new program.
+            self.woken(thread, former, time_ns, 0);
+        }
     }
 
     fn forked(&mut self, parent: u32, child: u32, begin_ns: u64, sharing: Sharing) {
