@@ -69,9 +69,16 @@ def spark_session(master: str | None) -> Any:
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
-        raise JojError(f"Spark does not start ({told[0]}); it needs a JDK (package default-jdk-headless)") from error
+        raise JojError(f"Spark does not start ({told[0]}); {_remedy(master)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _remedy(master: str | None) -> str:
+    home = os.environ.get("JAVA_HOME")
+    if not shutil.which("java", path=os.path.join(home, "bin") if home else None):
+        return "it needs a JDK (package default-jdk-headless)"
+    return f"is --master {master} right? Spark says more above" if master else "Spark says more above"
 
 
 def _start(conf: Any) -> None:

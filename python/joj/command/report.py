@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     """The answers; returns the exit code."""
     if options.html and options.json and is_one_file(options.html, options.json):
         options.wrong(f"--html and --json name one file, {options.html}: name two")
+    if options.html == Path("-"):
+        options.wrong("--html - is no file: a page goes to one, such as --html fleet.html")
     for option, file in (("--html", options.html), ("--json", options.json)):
         if file and is_table(file):
             options.wrong(f"{option} {file} would be written over a trace or a table of one: name another file")

@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import unittest
 import unittest.mock
 
 import table_files
@@ -77,7 +79,7 @@ class Command(FleetTest):
             page.touch()
             os.link(page, place / "hard")
             self.assertIn("name one file", self.refused(place, "--html", page, "--json", "hard", code=2))
-            self.assertIn("has no whole trace", self.refused(place, "--html", "-", "--json", "-"))
+            self.assertIn("--html - is no file", self.refused(place, "--html", "-", "--json", "-", code=2))
 
     def test_no_table_is_written_over(self) -> None:
         place = self.folder()
@@ -363,3 +365,10 @@ class Command(FleetTest):
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertNotIn("Traceback", result.stderr)
         self.assertIn(told, result.stderr)
+
+    @unittest.skipUnless(shutil.which("java"), "Spark needs a JDK (package default-jdk-headless), and there is no java")
+    def test_a_master_that_is_none_is_told(self) -> None:
+        result = process(even(), "--engine", "spark", "--master", "nonsense")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("is --master nonsense right?", result.stderr)
+        self.assertNotIn("JDK", result.stderr)

@@ -170,6 +170,11 @@ class Answers(ResultsTest):
         named = {(row["kind"], row["name"], row["quantity"], row["unit"]) for row in csv}
         self.assertIn(("cpu", "", "active", "%"), named)
         self.assertTrue(any(kind == "interrupt" and " " in name for kind, name, _, _ in named), named)
+        from joj.results import summaries
+
+        summed = results.rows(summaries.monitor(results))
+        zeros = [(row["p50"], row["p99"]) for row in summed if row["max"] == 0]
+        self.assertEqual(set(zeros), {(0.0, 0.0)})
 
     def test_what_waldio_said_is_there_from_json_and_csv(self) -> None:
         place = self.written("a.json", SNAPSHOT)
