@@ -284,6 +284,10 @@ struct ext4_inode_info {
   u32 i_datasync_tid;
 } RELOCATED;
 
+#define CALL_EPOLL_PWAIT2 441
+#define CALL_PIDFD_SEND_SIGNAL 424
+#define ETIMEDOUT 110
+
 #if defined(__TARGET_x86_64)
 struct pt_regs {
   unsigned long di, si, bp, bx, cx, dx, r10, r8, r9, orig_ax;
@@ -301,12 +305,20 @@ struct pt_regs {
 #define CALL_EXIT_GROUP 231
 #define CALL_RESTART 219
 #define CALL_NANOSLEEP 35
+#define CALL_FUTEX 202
+#define CALL_KILL 62
+#define CALL_TKILL 200
+#define CALL_TGKILL 234
+#define CALL_QUEUE_SIGNAL 129
+#define CALL_PAUSE 34
+#define CALL_EPOLL_PWAIT 281
 #define CALL_CLOCK_NANOSLEEP 230
 #define CALL_PSELECT 270
 #define CALL_PPOLL 271
-/* As those two, with times of their own; there is one architecture that has them. */
+/* As those, with times of their own; there is one architecture that has them. */
 #define CALL_SELECT 23
 #define CALL_POLL 7
+#define CALL_EPOLL_WAIT 232
 /* A call of 32 bits, which has other numbers and registers. 64-bit code can make one, too: the kernel notes it for as long as the call
  * lasts (TS_COMPAT). */
 #define IS_COMPAT_CALL(registers) ((((struct task_struct *)current_task())->thread_info.status & 2) != 0)
@@ -335,6 +347,14 @@ struct pt_regs {
 #define CALL_EXIT_GROUP 94
 #define CALL_RESTART 128
 #define CALL_NANOSLEEP 101
+#define CALL_FUTEX 98
+#define CALL_KILL 129
+#define CALL_TKILL 130
+#define CALL_TGKILL 131
+#define CALL_QUEUE_SIGNAL 138
+/* There is none: the C library asks `ppoll`. */
+#define CALL_PAUSE CALL_NUMBERS
+#define CALL_EPOLL_PWAIT 22
 #define CALL_CLOCK_NANOSLEEP 115
 #define CALL_PSELECT 72
 #define CALL_PPOLL 73

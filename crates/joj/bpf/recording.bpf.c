@@ -80,6 +80,8 @@ MAP(MAP_PER_CPU_ARRAY, u32, struct event_text, 1) rooms SECTION(".maps");
 /* How many calls were only counted: by code, kind of descriptor, and for mmap whether it writes. */
 MAP(MAP_PER_CPU_ARRAY, u32, u64, 1024) counts SECTION(".maps");
 MAP(MAP_HASH, u32, u8, 65536) processes SECTION(".maps");
+/* By process the thread that ends it, or that sent it its newest signal. */
+MAP(MAP_LRU_HASH, u32, u32, 65536) enders SECTION(".maps");
 /* Bytes of a page, by file, of SQLite's logs; 0: it is none. */
 struct log_key {
   u64 inode;
@@ -98,6 +100,10 @@ INLINE void count_call(u32 code, u32 descriptor, bool writes) {
 
 INLINE bool is_followed(u32 process) {
   return map_lookup(&processes, &process) != NULL;
+}
+
+INLINE void ends_process(u32 process, u32 thread) {
+  map_update(&enders, &process, &thread, 0);
 }
 
 #define NO_WAKE_UP 1
@@ -207,6 +213,7 @@ PROGRAM(sys_enter) {
   struct begun *call = begun_of((u32)both);
   u64 time_ns = now_ns();
   if (call) begins_call(call, (u32)both, number, registers, time_ns);
+  if (number == CALL_EXIT_GROUP) ends_process(both >> 32, (u32)both);
   u32 what = table.calls[number];
   if (!what || !is_looked_at(what, registers)) return 0;
   u8 kind = UNKNOWN;
@@ -224,7 +231,7 @@ PROGRAM(sys_enter) {
     count(&lost, 0);
     return 0;
   }
-  tell_broken_sleep(call, (u32)both);
+  shows(call, (u32)both);
   call->descriptor = kind;
   call->begin_ns = time_ns;
   call->what = what;
@@ -432,7 +439,11 @@ PROGRAM(sys_exit) {
   u32 first = 0;
   u32 thread = (u32)current_process_thread();
   struct begun *call = map_lookup(&begun, &thread);
-  if (!call || !call->what) return 0;
+  if (!call) return 0;
+  if (!call->what) {
+    ends_call(call, thread, arguments[1]);
+    return 0;
+  }
   u32 what = call->what;
   call->what = 0;
   struct event_text *room = map_lookup(&rooms, &first);
@@ -456,6 +467,7 @@ PROGRAM(sys_exit) {
   head->end_ns = now_ns();
   call->known_ns = head->end_ns;
   call->is_woken = false;
+  gets_row(call);
   if (MEMORY(what)) look_behind(head, what);
   if (what & OPENS && head->result >= 0) look_at_opened(head);
   if (what & (READS | WRITES) && head->result >= 8 && call->descriptor == IS_FILE) look_at_transfer(head, what);

@@ -22,7 +22,10 @@ PROGRAM(sched_process_fork) {
   u32 marks = (child->files == parent->files) | (child->fs == parent->fs) << 1 | (child->tgid == parent->tgid) << 2;
   u32 thread = parent->pid;
   struct begun *forks = map_lookup(&begun, &thread);
-  if (forks) tell_broken_sleep(forks, thread);
+  if (forks) {
+    shows(forks, thread);
+    gets_row(forks);
+  }
   send_event(FORKED, thread, child->pid, marks);
   return 0;
 }
@@ -39,14 +42,35 @@ PROGRAM(sched_process_exec) {
   return 0;
 }
 
-/* False of a thread that ends because another one ends their process, or by a signal: it may have waited until then. But where a signal
- * ends the program, its first thread lasts until then, whatever it does. */
-INLINE bool ends_itself(struct task_struct *task) {
+/* Who sends a signal may end a process by it. */
+PROGRAM(signal_generate) {
+  u64 both = current_process_thread();
+  struct task_struct *task = (void *)arguments[2];
+  if (!is_followed(both >> 32) || !is_followed(task->tgid)) return 0;
+  struct pt_regs *registers = registers_of(current_task());
+  switch ((s32)CALL_NUMBER(registers)) {
+    case CALL_KILL:
+    case CALL_TKILL:
+    case CALL_TGKILL:
+    case CALL_QUEUE_SIGNAL:
+    case CALL_PIDFD_SEND_SIGNAL: ends_process(task->tgid, (u32)both);
+  }
+  return 0;
+}
+
+/* How a thread ends. */
+#define BY_ITSELF 1
+#define WITH_PROCESS 2
+
+/* Not by itself where another one ends their process, or a signal: it may have waited until then. But where a signal ends the program, its
+ * first thread lasts until then, whatever it does. */
+INLINE u32 end_of(struct task_struct *task) {
   struct pt_regs *registers = registers_of(task);
   s32 number = CALL_NUMBER(registers);
-  if (number == CALL_EXIT || number == CALL_EXIT_GROUP) return true;
+  if (number == CALL_EXIT_GROUP || (number == CALL_EXIT && !task->signal->live.counter)) return BY_ITSELF | WITH_PROCESS;
+  if (number == CALL_EXIT) return BY_ITSELF;
   bool is_first = task->pid == task->tgid && table.parent && task->real_parent->tgid == table.parent;
-  return is_first && (task->exit_code & 127);
+  return is_first && (task->exit_code & 127) ? BY_ITSELF | WITH_PROCESS : 0;
 }
 
 PROGRAM(sched_process_exit) {
@@ -54,12 +78,18 @@ PROGRAM(sched_process_exit) {
   u32 process = task->tgid;
   if (!is_followed(process)) return 0;
   u32 thread = task->pid;
+  u32 end = end_of(task);
   struct begun *call = map_lookup(&begun, &thread);
-  // Its end is not seen.
-  if (call && call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
-  if (call) call->what = 0;
-  if (call) tell_broken_sleep(call, thread);
-  send_event(ENDED, thread, process, ends_itself(task));
+  if (call) {
+    // Its end is not seen.
+    if (call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
+    call->what = 0;
+    u32 *ender = end ? NULL : map_lookup(&enders, &process);
+    call->ended_by = ender ? *ender : 0;
+    if (end) shows(call, thread);
+    call->wake_up.waker = 0;
+  }
+  send_event(ENDED, thread, process, end);
   if (!task->signal->live.counter) map_delete(&processes, &process);
   return 0;
 }
@@ -94,22 +124,32 @@ PROGRAM(sched_waking) {
   if (!from) return 0;
   struct task_struct *task = (void *)arguments[0];
   if (task->pid == waker || !is_followed(task->tgid) || !wakes_itself(current, from)) return 0;
-  tell_broken_sleep(from, waker);
+  shows(from, waker);
+  u32 ender = current->flags & PF_EXITING ? from->ended_by : 0;
+  struct begun *ends = ender ? map_lookup(&begun, &ender) : NULL;
+  if (ends) {
+    // Its end does not wait for what it did last.
+    waker = ender;
+    from = ends;
+    if (task->pid == waker) return 0;
+  }
   struct begun *woken = begun_of(task->pid);
   if (!woken || woken->what) return 0;
-  if (from->known_ns <= woken->known_ns && woken->is_woken) return 0;
-  // From a page fault it is woken in no call, and nobody knows since when it waited.
   struct pt_regs *registers = registers_of(task);
-  bool is_in_call = (s32)CALL_NUMBER(registers) >= 0 && woken->waits_since_ns;
-  u64 time_ns = now_ns();
-  struct wake_up wake_up = {waker, time_ns, 0, from->known_ns, 0};
-  if (is_in_call) {
-    wake_up.waited_ns = time_ns - woken->waits_since_ns;
-    wake_up.sleep_ns = woken->sleep_ns;
-  }
-  if (wake_up.sleep_ns)
-    woken->of_sleep = wake_up;
+  bool is_in_call = (s32)CALL_NUMBER(registers) >= 0 && woken->wait.since_ns;
+  // One that a signal broke before, and it waits for something else now.
+  if (woken->wake_up.wait.since_ns != woken->wait.since_ns) shows(woken, task->pid);
+  bool is_news = from->known_ns > woken->known_ns || !woken->is_woken;
+  if (woken->wake_up.waker && !is_news) return 0;
+  woken->wake_up.waker = waker;
+  woken->wake_up.time_ns = now_ns();
+  woken->wake_up.known_ns = from->known_ns;
+  woken->wake_up.wait = woken->wait;
+  if (is_in_call) return 0;
+  woken->wake_up.wait.since_ns = 0;
+  if (is_news)
+    tell_wake_up(woken, task->pid);
   else
-    tell_wake_up(woken, task->pid, &wake_up);
+    woken->wake_up.waker = 0;
   return 0;
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use record::{ENDED, FORK, OPEN, WOKEN, methods, program, record_command, rows};
+use record::{ENDED, OPEN, methods, program, record_command, rows};
 use replay::{Scratch, replay, told};
 
 #[test]
@@ -187,189 +187,6 @@ fn a_full_disk_is_told_and_leaves_no_part() {
     }
 }
 
-/// The reader sleeps until the writer, which waits for a child meanwhile, hands it a word.
-#[test]
-fn who_woke_a_thread_is_in_a_recording_of_ebpf() {
-    let scratch = Scratch::new("live-woken");
-    let script = "{ sleep 0.3; echo one > $0/first; echo word; } | { read word; echo $word > $0/second; }";
-    for method in methods() {
-        let recording = scratch.file(&format!("{method}.joj"));
-        let place = scratch.as_ref();
-        let (code, said) = told(&record_command(method, &recording, &[&"sh", &"-c", &script, &place]));
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let rows = rows(&recording);
-        if method == "ptrace" {
-            assert!(rows.iter().all(|row| row.code != WOKEN), "a tracer does not see it");
-            continue;
-        }
-        let opens = |name: &str| {
-            let is_it = |row: &&_| row_opens(row, &place.join(name));
-            rows.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {rows:#?}"))
-        };
-        let (first, second) = (opens("first"), opens("second"));
-        let woken: Vec<(i64, i64)> = rows
-            .iter()
-            .filter(|row| row.code == WOKEN && row.thread == second.thread)
-            .map(|row| (row.begin_ns, row.result))
-            .filter(|(begin_ns, _)| (first.begin_ns..second.begin_ns).contains(begin_ns))
-            .collect();
-        assert!(matches!(woken[..], [(_, waker)] if waker == first.thread), "{rows:#?}");
-        let by_child = rows.iter().rfind(|row| row.code == WOKEN && row.begin_ns < first.begin_ns);
-        let by_child = by_child.expect("the end of sleep");
-        assert_eq!(by_child.thread, first.thread);
-        assert!(![first.thread, second.thread].contains(&by_child.result), "{by_child:?}");
-    }
-}
-
-/// A thread works for 0.1 s, and waits for its child, which needs longer. Another one waits for nobody when the program ends, which is 0.2 s
-/// after its last call on a file.
-const WAITS: &str = r#"
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
-static void make(const char *name) { int file = open(name, O_CREAT | O_WRONLY, 0644); if (file < 0) abort(); close(file); }
-static void *idle(void *arg) { make("idle"); pause(); return arg; }
-int main(int count, char **words) {
-  pthread_t thread; char word; int ends[2];
-  if (count != 2 || chdir(words[1])) return 1;
-  if (pipe(ends) || pthread_create(&thread, 0, idle, 0)) return 1;
-  if (!fork()) { make("child"); usleep(300000); if (write(ends[1], "x", 1) != 1) abort(); _exit(0); }
-  usleep(100000);
-  if (read(ends[0], &word, 1) != 1) return 1;
-  make("last"); usleep(200000);
-  return 0;
-}
-"#;
-
-#[test]
-fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
-    let scratch = Scratch::new("live-waits");
-    let Some(binary) = program(&scratch, "waits", WAITS) else { return };
-    let place: &Path = scratch.as_ref();
-    for method in methods() {
-        let recording = scratch.file(&format!("{method}.joj"));
-        let (code, said) = told(&record_command(method, &recording, &[&binary, &place]));
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let rows = rows(&recording);
-        let thread_of = |name: &str| rows.iter().find(|row| row.path.ends_with(name)).expect(name).thread;
-        let (main, child) = (thread_of("/last"), thread_of("/child"));
-        let mut ended: Vec<i64> = rows.iter().filter(|row| row.code == ENDED).map(|row| row.thread).collect();
-        ended.sort_unstable();
-        let last_ns = rows.iter().rfind(|row| row.path.ends_with("/last")).map_or(0, |row| row.begin_ns);
-        let end = rows.iter().find(|row| row.code == ENDED && row.thread == main).expect("the program's end");
-        assert!(end.begin_ns - last_ns >= 200_000_000, "{method}: {rows:#?}");
-        if method == "ptrace" {
-            assert_eq!(ended, [main], "a tracer does not see what the others waited for");
-            continue;
-        }
-        assert_eq!(ended, [main, child], "{rows:#?}");
-        let forked = rows.iter().find(|row| row.code == FORK && row.result == child).expect("a fork");
-        let is_it = |row: &&record::Row| row.code == WOKEN && row.thread == main && row.result == child;
-        let woken = rows.iter().find(is_it).expect("a wake-up");
-        let since_fork_ns = woken.begin_ns - forked.begin_ns;
-        assert!((1..=since_fork_ns - 100_000_000).contains(&woken.bytes), "{since_fork_ns}: {woken:?}");
-    }
-}
-
-/// A program sleeps, and its child makes a file and sends it a signal twice. `on`: it sleeps on, and makes a file when its time is over.
-/// `work`: it makes the file as soon as the second signal comes. `select`: as `on`, by another call. `until`: as `on`, for an absolute time.
-const SLEEPS: &str = r#"
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/select.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-static volatile int signals;
-static void on_signal(int number) { (void)number; signals++; }
-static void make(const char *name) { int file = open(name, O_CREAT | O_WRONLY, 0644); if (file < 0) abort(); close(file); }
-int main(int count, char **words) {
-  if (count != 3 || chdir(words[2])) return 1;
-  struct sigaction action = {.sa_handler = on_signal};
-  sigaction(SIGUSR1, &action, 0);
-  make("first");
-  pid_t parent = getpid();
-  if (!fork()) {
-    for (int round = 0; round < 2; round++) { usleep(100000); make("child"); kill(parent, SIGUSR1); }
-    _exit(0);
-  }
-  struct timespec left = {words[1][0] == 'w' ? 20 : 0, 400000000};
-  struct timeval time = {0, 150000};
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec++;
-  if (words[1][0] == 'u')
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, 0) == EINTR) {}
-  else if (words[1][0] == 's')
-    while (signals < 2 && select(0, 0, 0, 0, &time) < 0 && errno == EINTR) {}
-  else
-    while (nanosleep(&left, words[1][0] == 'o' ? &left : 0) && (words[1][0] == 'o' || signals < 2)) {}
-  make("last");
-  wait(0);
-  return 0;
-}
-"#;
-
-#[test]
-fn a_sleep_that_a_signal_breaks_and_that_goes_on_is_no_wait() {
-    let scratch = Scratch::new("live-sleeps");
-    let Some(binary) = program(&scratch, "sleeps", SLEEPS) else { return };
-    if !methods().contains(&"bpf") {
-        return;
-    }
-    let place: &Path = scratch.as_ref();
-    for (how, wakers) in [("on", 0), ("select", 0), ("until", 0), ("work", 2)] {
-        let recording = scratch.file(&format!("{how}.joj"));
-        let (code, said) = told(&record_command("bpf", &recording, &[&binary, &how, &place]));
-        assert_eq!(code, Some(0), "{how}: {said}");
-        let rows = rows(&recording);
-        let last = rows.iter().find(|row| row_opens(row, &place.join("last"))).expect("the last file");
-        let woken: Vec<_> = rows
-            .iter()
-            .filter(|row| row.code == WOKEN && row.thread == last.thread && row.begin_ns < last.begin_ns)
-            .collect();
-        assert_eq!(woken.len(), wakers, "{how}: {rows:#?}");
-        // As long as its own sleep, not the one before.
-        let is_one = |row: &&record::Row| (1..190_000_000).contains(&row.bytes);
-        assert!(woken.iter().all(is_one), "{how}: {rows:#?}");
-    }
-}
-
-/// Its first thread uses a file all the time, and another one, which uses none, runs the next program.
-const RUNS: &str = r#"
-#include <fcntl.h>
-#include <pthread.h>
-#include <unistd.h>
-static void *runs(void *arg) { usleep(200000); execl("/bin/true", "true", (char *)0); return arg; }
-int main(int count, char **words) {
-  pthread_t thread; int file = open(words[count - 1], O_CREAT | O_RDWR, 0644);
-  if (file < 0 || pthread_create(&thread, 0, runs, 0)) return 1;
-  for (;;) { if (pwrite(file, "x", 1, 0) != 1) return 1; usleep(10000); }
-}
-"#;
-
-#[test]
-fn a_new_program_begins_when_the_thread_that_runs_it_has_done_its_work() {
-    let scratch = Scratch::new("live-runs");
-    let Some(binary) = program(&scratch, "runs", RUNS) else { return };
-    for method in methods() {
-        let (recording, file) = (scratch.file(&format!("{method}.joj")), scratch.file(method));
-        let (code, said) = told(&record_command(method, &recording, &[&binary, &file]));
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let rows = rows(&recording);
-        let opened = rows.iter().find(|row| row_opens(row, &file)).expect("a file");
-        let forked = rows.iter().find(|row| row.code == FORK).expect("a thread");
-        let runs = |row: &&record::Row| {
-            row.code == WOKEN && row.thread == opened.thread && row.result == forked.result
-        };
-        let woken = rows.iter().find(runs).unwrap_or_else(|| panic!("{method}: {rows:#?}"));
-        assert!(woken.begin_ns - forked.begin_ns >= 200_000_000, "{method}: {woken:?}");
-    }
-}
-
 /// It sleeps for 0.2 s behind its last call, and its output is no file.
 #[test]
 fn a_program_lasts_until_a_signal_ends_it() {
@@ -380,15 +197,11 @@ fn a_program_lasts_until_a_signal_ends_it() {
         let (code, said) = told(&record_command(method, &recording, &[&"sh", &"-c", &script, &made]));
         assert_eq!(code, Some(143), "{method}: {said}");
         let rows = rows(&recording);
-        let opened = rows.iter().find(|row| row_opens(row, &made)).expect("a file");
+        let opened = rows.iter().find(|row| row.opens(&made)).expect("a file");
         let is_its_end = |row: &&record::Row| row.code == ENDED && row.thread == opened.thread;
         let end = rows.iter().find(is_its_end).unwrap_or_else(|| panic!("{method}: {rows:#?}"));
         assert!(end.begin_ns - opened.begin_ns >= 200_000_000, "{method}: {rows:#?}");
     }
-}
-
-fn row_opens(row: &record::Row, path: &Path) -> bool {
-    row.code == OPEN && Path::new(&row.path) == path
 }
 
 /// A program that has ended stays as a zombie until its parent waits for it.

@@ -5,6 +5,8 @@
 //! B                                     `- open(y) -' (also for a path's directories)
 //! ```
 //!
+//! Waiting takes nothing from a thread's own time: what it does from its last call to the next one it does in a replay, too.
+//!
 //! Two calls that were under way at the same time in the recording do not wait for each other. A name that is used again is the next
 //! in its path's order. The first call of a thread waits for those before the fork that began it. A thread that another one woke goes on
 //! after the last call of that one. After ROOT (Weiss and others, SOSP 2013).
@@ -30,8 +32,6 @@ pub struct Wait {
 pub struct Wakeup {
     /// What its waker did last before; `ready_ns` is when that ended.
     pub waker: Wait,
-    /// The fork that began the thread, where it had done nothing else.
-    pub fork: Option<Wait>,
     /// How long it went on by itself before it began to wait: it is woken no earlier, whatever its waker does. 0 where the recording does
     /// not tell.
     pub own_ns: u64,
@@ -44,7 +44,10 @@ pub struct CallOrder {
     pub threads: Vec<Vec<u32>>,
     /// The thread numbers of the recording, in the same order.
     pub thread_ids: Vec<u32>,
-    /// For each call when the last of those that it waits for ended, in the recording; 0 where it waits for none.
+    /// For each thread the fork that began it, where the recording tells it.
+    pub begins: Vec<Option<Wait>>,
+    /// For each call since when its thread did by itself what comes before: the end of the thread's last call, or of the fork that began
+    /// it, or for a [`CallKind::Woken`] that of its waker's last call. 0 where there is none.
     pub ready_ns: Vec<u64>,
     /// For each [`CallKind::Woken`] whose waker is known.
     pub wakeups: HashMap<u32, Wakeup>,
@@ -75,6 +78,12 @@ struct CallPlace {
     calls: u32,
     begin_ns: u64,
     end_ns: u64,
+}
+
+impl CallPlace {
+    fn waited_for(&self) -> Wait {
+        Wait { thread: self.thread, calls: self.calls }
+    }
 }
 
 /// Finds the order, call by call.
@@ -115,8 +124,12 @@ impl OrderFinder {
         let is_done = !call.kind.is_no_call() || call.kind == CallKind::Woken;
         let is_event = is_done || call.kind == CallKind::Ended;
         let is_first = is_event && self.last_calls[thread as usize][0].is_none();
-        let fork = self.forks.get(&call.thread).copied().filter(|_| is_first);
-        before.extend(fork);
+        if let Some(fork) = self.forks.get(&call.thread).copied().filter(|_| is_first) {
+            self.order.begins[thread as usize] = Some(fork.waited_for());
+            let last_ns = &mut self.last_ns[thread as usize];
+            *last_ns = fork.end_ns.max(*last_ns);
+            before.push(fork);
+        }
         self.descriptions(call, place, &mut before);
         for file in files.into_iter().flatten() {
             self.use_one(Resource::File(file), place, &mut before);
@@ -127,7 +140,7 @@ impl OrderFinder {
             }
         }
         if call.kind == CallKind::Woken {
-            self.woken(index, call, place, fork);
+            self.woken(index, call, place, before);
             self.did(place);
             return;
         }
@@ -150,6 +163,7 @@ impl OrderFinder {
         self.threads.insert(id, thread);
         self.order.threads.push(Vec::new());
         self.order.thread_ids.push(id);
+        self.order.begins.push(None);
         self.last_ns.push(0);
         self.last_calls.push([None; 2]);
         self.waited.push(HashMap::new());
@@ -157,25 +171,24 @@ impl OrderFinder {
     }
 
     /// It waits for what its waker did last. Who waits for it waits for that, too.
-    fn woken(&mut self, index: u32, call: &RecordedCall, place: CallPlace, fork: Option<CallPlace>) {
+    fn woken(&mut self, index: u32, call: &RecordedCall, place: CallPlace, mut before: Vec<CallPlace>) {
+        let free_ns = self.last_ns[place.thread as usize];
         let waker = u32::try_from(call.result).unwrap_or(0);
         let of_waker = self.threads.get(&waker).map_or([None; 2], |waker| self.last_calls[*waker as usize]);
         let last = of_waker.into_iter().flatten().find(|last| is_over(last, &place));
         let Some(last) = last.or_else(|| self.forks.get(&waker).copied()) else {
             // Nobody knows what it did: the time until then is think time of the thread.
-            let last_ns = self.last_ns[place.thread as usize];
-            self.take(place.thread, place, fork.into_iter().collect());
-            self.last_ns[place.thread as usize] = last_ns;
+            self.take(place.thread, place, before);
+            self.last_ns[place.thread as usize] = free_ns;
             return;
         };
-        let free_ns = self.last_ns[place.thread as usize].max(fork.map_or(0, |fork| fork.end_ns));
         let own_ns = match call.bytes {
             0 => 0,
             waited_ns => call.begin_ns.saturating_sub(waited_ns).saturating_sub(free_ns),
         };
-        self.take(place.thread, place, fork.into_iter().chain([last]).collect());
-        let wait = |place: CallPlace| Wait { thread: place.thread, calls: place.calls };
-        self.order.wakeups.insert(index, Wakeup { waker: wait(last), fork: fork.map(wait), own_ns });
+        before.push(last);
+        self.take(place.thread, place, before);
+        self.order.wakeups.insert(index, Wakeup { waker: last.waited_for(), own_ns });
         if let Some(ready_ns) = self.order.ready_ns.last_mut() {
             *ready_ns = last.end_ns;
         }
@@ -190,16 +203,15 @@ impl OrderFinder {
         before.retain(|other| other.thread != thread);
         before.sort_unstable_by_key(|other| (other.thread, std::cmp::Reverse(other.calls)));
         before.dedup_by_key(|other| other.thread);
-        let ready_ns = before.iter().map(|other| other.end_ns).max().unwrap_or(0);
         let last_ns = &mut self.last_ns[thread as usize];
-        self.order.ready_ns.push(ready_ns.max(*last_ns));
+        self.order.ready_ns.push(*last_ns);
         *last_ns = place.end_ns.max(*last_ns);
         let waited = &mut self.waited[thread as usize];
         for other in before {
             let known = waited.entry(other.thread).or_default();
             if *known < other.calls {
                 *known = other.calls;
-                self.order.waits.push(Wait { thread: other.thread, calls: other.calls });
+                self.order.waits.push(other.waited_for());
             }
         }
         self.order.ends.push(self.order.waits.len());

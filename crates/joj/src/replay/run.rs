@@ -62,7 +62,7 @@ pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayR
             _ => ReplayError::of_file(directory, directory.join("a file without a name"), error),
         })?;
     }
-    let kept = |calls: &Vec<u32>| if plan.order.wakeups.is_empty() { 0 } else { calls.len() };
+    let kept = |calls: &Vec<u32>| if choice == OrderChoice::Dependent { calls.len() } else { 0 };
     let turns: Vec<Turn> = plan.order.threads.iter().map(|calls| Turn::keeping(kept(calls))).collect();
     let sources = Sources::of(&Place::of(directory));
     let (before, counted_before) = (Usage::now(), sources.read());

@@ -85,15 +85,12 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
     let is_made = |index: &u32| !shared.plan.recording.calls[*index as usize].kind.is_time_alone();
     let last_made = order.threads[thread].iter().rposition(is_made).map_or(0, |before| before + 1);
     let calls = order.threads[thread].iter().zip(1..);
-    // Since when nothing but think time is between the thread and its next call. What joj itself does meanwhile is not added to it.
+    // Since when the thread does by itself what comes before its next call. What joj itself does meanwhile is not added to it.
     let mut free_ns = None;
     for (&index, made) in calls {
         let call = &shared.plan.recording.calls[index as usize];
         let waits = order.waits(index as usize);
         let is_woken = call.kind == CallKind::Woken;
-        if !is_woken && waits.iter().any(|wait| shared.turns[wait.thread as usize].made() < wait.calls) {
-            free_ns = None;
-        }
         let is_turn =
             waits.iter().all(|wait| shared.turns[wait.thread as usize].wait(wait.calls, &shared.stop));
         if !is_turn || shared.stop.load(Ordering::Relaxed) {
@@ -106,8 +103,8 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             || call.leaves_open();
         // What a recording says of the time before is done before.
         if !is_left_out && (call.kind == CallKind::Released || !call.kind.is_no_call()) {
-            let ready_ns = free_ns.unwrap_or_else(clock::shared_ns);
-            if let Some(at_ns) = time_of(shared, call, index as usize, ready_ns) {
+            let free_ns_or_begin = free_ns.unwrap_or_else(|| began_ns(shared, thread));
+            if let Some(at_ns) = time_of(shared, call, index as usize, free_ns_or_begin) {
                 if !pause(at_ns, &shared.stop) {
                     break;
                 }
@@ -115,7 +112,8 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             }
             free_ns = Some(one(shared, call, &mut memory, &mut outcome));
         }
-        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index, free_ns)).flatten() {
+        let since_ns = || free_ns.unwrap_or_else(|| began_ns(shared, thread));
+        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index, since_ns())).flatten() {
             if !pause(woken_ns, &shared.stop) {
                 break;
             }
@@ -133,25 +131,33 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
 
 /// When the thread is woken: so long after its waker's last call as in the recording, but not before it waits. `None` where no such time is
 /// to be kept. `is_free_ns`: since when it does what it does before.
-fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32, is_free_ns: Option<u64>) -> Option<u64> {
+fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32, is_free_ns: u64) -> Option<u64> {
     let order = &shared.plan.order;
     let wakeup = order.wakeups.get(&index).filter(|_| shared.choice == OrderChoice::Dependent)?;
-    let ended_ns = |wait: &Wait| shared.turns[wait.thread as usize].ended_ns(wait.calls);
-    let woken_ns = ended_ns(&wakeup.waker) + call.begin_ns.saturating_sub(order.ready_ns[index as usize]);
-    let began_ns = || wakeup.fork.as_ref().map_or(shared.begin_ns, ended_ns);
+    let woken_ns =
+        ended_ns(shared, &wakeup.waker) + call.begin_ns.saturating_sub(order.ready_ns[index as usize]);
     // Where the thread comes later than that, it does not wait at all.
-    Some(woken_ns.max(is_free_ns.unwrap_or_else(began_ns) + wakeup.own_ns))
+    Some(woken_ns.max(is_free_ns + wakeup.own_ns))
 }
 
-/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once. `is_ready_ns`: since when what it waits for is over.
-fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize, is_ready_ns: u64) -> Option<u64> {
+/// When the fork that began a thread was over, or else the replay's begin.
+fn began_ns(shared: &Shared<'_>, thread: usize) -> u64 {
+    shared.plan.order.begins[thread].as_ref().map_or(shared.begin_ns, |fork| ended_ns(shared, fork))
+}
+
+fn ended_ns(shared: &Shared<'_>, wait: &Wait) -> u64 {
+    shared.turns[wait.thread as usize].ended_ns(wait.calls)
+}
+
+/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once. `is_free_ns`: since when its thread does what comes before.
+fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize, is_free_ns: u64) -> Option<u64> {
     let ready_ns = shared.plan.order.ready_ns[index];
     match shared.choice {
         OrderChoice::Fast => None,
         OrderChoice::Timed => Some(shared.begin_ns + call.begin_ns),
-        // What it waits for is over now; in the recording it was over at `ready_ns`.
+        // In the recording that was at `ready_ns`.
         OrderChoice::Dependent if ready_ns == 0 => Some(shared.begin_ns + call.begin_ns),
-        OrderChoice::Dependent => Some(is_ready_ns + call.begin_ns.saturating_sub(ready_ns)),
+        OrderChoice::Dependent => Some(is_free_ns + call.begin_ns.saturating_sub(ready_ns)),
     }
 }
 

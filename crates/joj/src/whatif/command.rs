@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use joj_analysis::bench::promise::Reservation;
 use joj_analysis::recording::Recording;
-use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::recording::call::RecordedCall;
 use joj_analysis::recording::whatif::advice;
 use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::forecast;
 use joj_analysis::recording::whatif::left_out::left_out;
 use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
 use joj_analysis::recording::whatif::sync_spans::threads_sync_together;
@@ -297,7 +298,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         place: place_line(directory, &place),
         calls: calls.len() as u64,
         threads: threads.len() as u64,
-        recorded_ns: length_ns(recording),
+        recorded_ns: forecast::recorded_ns(&recording.calls),
         sqlite,
         rounds: measured.rounds,
         exact: false,
@@ -318,12 +319,6 @@ fn place_line(directory: &Path, place: &Place) -> String {
 }
 
 /// What to know of the figures.
-/// Until the last call's end, or the end of a thread.
-fn length_ns(recording: &Recording) -> u64 {
-    let counts = |call: &&RecordedCall| call.kind.is_replayed() || call.kind == CallKind::Ended;
-    recording.calls.iter().filter(counts).map(RecordedCall::end_ns).max().unwrap_or(0)
-}
-
 fn notes(
     recording: &Recording,
     (directory, place): (&Path, &Place),

@@ -47,6 +47,10 @@ pub struct Row {
 }
 
 impl Row {
+    pub fn opens(&self, path: &Path) -> bool {
+        self.code == OPEN && Path::new(&self.path) == path
+    }
+
     pub fn is_read(&self) -> bool {
         (4..=7).contains(&self.code)
     }

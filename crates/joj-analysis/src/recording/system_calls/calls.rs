@@ -6,6 +6,7 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_DIRECTORY, O_RDWR, O_TMPFILE, RENAME_EXCHANGE};
 use crate::recording::paths::{absolute, is_pseudo};
 
+use super::captured::ThreadEnd;
 use super::links::{KnownLinks, LinksBefore};
 use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, Sharing, SystemCall};
@@ -68,17 +69,18 @@ impl Calls {
     }
 
     /// A thread is gone: by its own call, or because another one ended it.
-    pub fn exit(&mut self, thread: u32, time_ns: u64, is_its_own: bool) {
+    pub fn exit(&mut self, thread: u32, time_ns: u64, end: ThreadEnd) {
         let process = self.processes.process(thread);
         for description in self.processes.exit(thread) {
             self.released(thread, process, description, time_ns);
         }
-        if is_its_own {
+        if end != ThreadEnd::ByOthers {
             let row = RecordedCall {
                 begin_ns: time_ns,
                 process,
                 thread,
                 descriptor: -1,
+                result: if end == ThreadEnd::WithProcess { RecordedCall::PROCESS_ENDS } else { 0 },
                 ..RecordedCall::default()
             };
             self.output.push(RecordedCall { kind: CallKind::Ended, ..row });

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The rules are those of a replay in order `dependent`. A call begins when those that it waits for are over, and after the think time
-//! that followed them in the recording. Here that time passes at once: this is arithmetic. Calls are measured in a replay without think
+//! since the call before it on its thread. Here that time passes at once: this is arithmetic. Calls are measured in a replay without think
 //! time. A thread that another one woke did something by itself before it waited: that stays.
 //!
 //! ```text
@@ -33,8 +33,25 @@ impl Ends {
     }
 }
 
-/// From the begin of the recording to the last call's end, or the end of a thread, when calls take `durations_ns`. Where `is_joined` says so, no think time is
-/// before a call.
+/// The row by which the program ends: its first process. `None` where the recording does not have it.
+pub fn program_end(calls: &[RecordedCall]) -> Option<usize> {
+    let first = calls.iter().find(|call| !call.kind.is_no_call())?;
+    calls.iter().rposition(|call| {
+        call.kind == CallKind::Ended
+            && call.process == first.process
+            && call.result == RecordedCall::PROCESS_ENDS
+    })
+}
+
+/// How long the program took in the recording: until its end, or else to the end of the last call or thread.
+pub fn recorded_ns(calls: &[RecordedCall]) -> u64 {
+    let counts = |call: &&RecordedCall| call.kind.is_replayed() || call.kind == CallKind::Ended;
+    let last = || calls.iter().filter(counts).map(RecordedCall::end_ns).max().unwrap_or(0);
+    program_end(calls).map_or_else(last, |end| calls[end].begin_ns)
+}
+
+/// From the begin of the recording to the program's end when calls take `durations_ns`; where the recording does not have that, to the end of
+/// the last call or thread. Where `is_joined` says so, no think time is before a call.
 /// # Panics
 /// Where a list is not as long as the calls.
 pub fn elapsed_ns(
@@ -49,29 +66,32 @@ pub fn elapsed_ns(
         own.iter().for_each(|call| thread_of[*call as usize] = thread);
     }
     let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
-    let mut elapsed_ns = 0;
+    let (mut elapsed_ns, mut program_ns) = (0, None);
+    let program_end = program_end(calls);
     for (index, call) in calls.iter().enumerate() {
         let thread = thread_of[index];
-        let free_ns = ends.of(thread, u32::MAX);
-        let waits = order.waits(index).iter().map(|wait| ends.of(wait.thread, wait.calls));
-        let ready_ns = waits.max().unwrap_or(0).max(free_ns);
+        let of = |wait: &Wait| ends.of(wait.thread, wait.calls);
+        let free_ns = ends.of(thread, u32::MAX).max(order.begins[thread as usize].as_ref().map_or(0, of));
+        let ready_ns = order.waits(index).iter().map(of).max().unwrap_or(0);
         let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index]);
         let end_ns = if call.kind == CallKind::Woken {
             woken_ns(order, &ends, index, free_ns, think_ns)
         } else if call.kind == CallKind::Ended {
-            elapsed_ns = elapsed_ns.max(ready_ns + think_ns);
-            ready_ns
+            let end_ns = free_ns + think_ns;
+            elapsed_ns = elapsed_ns.max(end_ns);
+            program_ns = program_ns.or((program_end == Some(index)).then_some(end_ns));
+            free_ns
         } else if call.kind.is_no_call() && call.kind != CallKind::Released {
-            ready_ns
+            free_ns.max(ready_ns)
         } else {
             let think_ns = if is_joined(index) { 0 } else { think_ns };
-            let end_ns = ready_ns + think_ns + durations_ns[index];
+            let end_ns = ready_ns.max(free_ns + think_ns) + durations_ns[index];
             elapsed_ns = elapsed_ns.max(end_ns);
             end_ns
         };
         ends.threads[thread as usize].push(end_ns);
     }
-    elapsed_ns
+    program_ns.unwrap_or(elapsed_ns)
 }
 
 /// So long after its waker's last call as in the recording, and no earlier than it waits. Where the waker is not known nothing is waited for.
@@ -79,9 +99,7 @@ fn woken_ns(order: &CallOrder, ends: &Ends, index: usize, free_ns: u64, after_ns
     let Some(wakeup) = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index)) else {
         return free_ns;
     };
-    let of = |wait: &Wait| ends.of(wait.thread, wait.calls);
-    let free_ns = free_ns.max(wakeup.fork.as_ref().map_or(0, of));
-    (of(&wakeup.waker) + after_ns).max(free_ns + wakeup.own_ns)
+    (ends.of(wakeup.waker.thread, wakeup.waker.calls) + after_ns).max(free_ns + wakeup.own_ns)
 }
 
 #[cfg(test)]
@@ -122,11 +140,12 @@ mod tests {
 
     #[test]
     fn a_thread_waits_for_the_other_one_where_both_use_a_file() {
-        // Thread 2 begins on the description of thread 1 when that is done, 5 ns after.
-        let calls = [call(1, 1, 0, 100), call(2, 1, 105, 10), call(3, 3, 0, 20)];
-        assert_eq!(forecast(&calls, &[100, 10, 20]), 115);
-        assert_eq!(forecast(&calls, &[1, 10, 20]), 20, "the third one is the longest");
-        assert_eq!(forecast(&calls, &[1, 10, 2]), 16);
+        // Thread 2 does something by itself until 105, 5 ns after thread 1 is done with the description of both.
+        let calls = [call(1, 1, 0, 100), call(2, 2, 0, 5), call(2, 1, 105, 10), call(3, 3, 0, 20)];
+        assert_eq!(forecast(&calls, &[100, 5, 10, 20]), 115);
+        assert_eq!(forecast(&calls, &[200, 5, 10, 20]), 210, "it waits");
+        assert_eq!(forecast(&calls, &[1, 5, 10, 20]), 115, "its own time stays");
+        assert_eq!(forecast(&calls, &[1, 5, 10, 200]), 200, "the third one is the longest");
     }
 
     #[test]
@@ -176,6 +195,29 @@ mod tests {
         assert_eq!(forecast(&calls, &[100, 0, 80, 0, 10]), 215);
         // The fork is at 11, the waker's call over at 17, and its wake-up 5 later.
         assert_eq!(forecast(&calls, &[1, 0, 1, 0, 10]), 11 + 40 + 5 + 10);
+    }
+
+    /// Thread 2 and another process go on when the program's end comes.
+    #[test]
+    fn it_lasts_until_the_program_ends_whatever_goes_on() {
+        let of = |process, call: RecordedCall| RecordedCall { process, ..call };
+        let ended =
+            RecordedCall { kind: CallKind::Ended, result: RecordedCall::PROCESS_ENDS, ..call(1, 0, 300, 0) };
+        let calls = [
+            of(1, call(1, 1, 0, 100)),
+            of(1, call(2, 2, 0, 20)),
+            of(2, call(3, 3, 0, 20)),
+            of(1, call(2, 2, 280, 10)),
+            of(1, ended),
+            of(2, call(3, 3, 350, 10)),
+            of(2, RecordedCall { begin_ns: 370, thread: 3, ..ended }),
+        ];
+        assert_eq!(forecast(&calls, &[100, 20, 20, 10, 0, 10, 0]), 300);
+        assert_eq!(forecast(&calls, &[1, 20, 20, 10, 0, 10, 0]), 201);
+        assert_eq!((program_end(&calls), recorded_ns(&calls)), (Some(4), 300));
+        // A thread's end is not the program's.
+        let calls = [calls[0], calls[1], RecordedCall { result: 0, ..calls[4] }, calls[5]];
+        assert_eq!((program_end(&calls), recorded_ns(&calls)), (None, 360));
     }
 
     #[test]

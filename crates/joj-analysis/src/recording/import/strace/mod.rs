@@ -23,6 +23,7 @@ use crate::trace::import::lines::Lines;
 use crate::trace::import::{ImportError, LineProblem};
 
 use crate::recording::system_calls::calls::Calls;
+use crate::recording::system_calls::captured::ThreadEnd;
 
 use line::{LineEvent, Midnights};
 
@@ -103,7 +104,7 @@ impl StraceImport {
             }
             LineEvent::Exit => {
                 self.cut_off(thread);
-                self.calls.exit(thread, time_ns, false);
+                self.calls.exit(thread, time_ns, ThreadEnd::ByOthers);
                 Ok(())
             }
             LineEvent::Superseded(by) => {

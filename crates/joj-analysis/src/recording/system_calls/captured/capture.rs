@@ -166,9 +166,7 @@ impl CallCapture {
                 CapturedEvent::Woken { time_ns, thread, waker, waited_ns } => {
                     self.calls.woken(thread, waker, time_ns, waited_ns);
                 }
-                CapturedEvent::Exit { time_ns, thread, is_its_own } => {
-                    self.calls.exit(thread, time_ns, is_its_own);
-                }
+                CapturedEvent::Exit { time_ns, thread, end } => self.calls.exit(thread, time_ns, end),
             }
         }
         self.presence.finish(&self.now, &mut self.calls.output);

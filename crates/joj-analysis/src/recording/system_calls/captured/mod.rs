@@ -268,10 +268,20 @@ pub enum CapturedEvent {
         time_ns: u64,
         /// The thread.
         thread: u32,
-        /// It called exit, or exit_group, or it was the program's first one and a signal ended it; false where another thread or a
-        /// signal ended it otherwise, or nobody knows.
-        is_its_own: bool,
+        /// By what.
+        end: ThreadEnd,
     },
+}
+
+/// How a thread ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadEnd {
+    /// Another thread or a signal ended it, or nobody knows: it may have waited until then.
+    ByOthers,
+    /// It called exit, and others of its process go on.
+    ByItself,
+    /// It called exit_group, or was the last one, or it was the program's first one and a signal ended it.
+    WithProcess,
 }
 
 impl CapturedEvent {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
 use joj_analysis::recording::system_calls::captured::{
     CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FileIdentity, FirstPageHead, FrameHead, OpenHow,
-    Sharing,
+    Sharing, ThreadEnd,
 };
 
 use crate::machine::capture::calls::numbers;
@@ -36,7 +36,7 @@ impl Decoder {
                 CapturedEvent::Fork { time_ns, parent: thread, child: other, sharing }
             }
             3 => CapturedEvent::Exec { time_ns, thread, former: other },
-            4 => CapturedEvent::Exit { time_ns, thread, is_its_own: long(head, 96) != 0 },
+            4 => CapturedEvent::Exit { time_ns, thread, end: end_of(long(head, 96)) },
             6 => CapturedEvent::Woken { time_ns, thread, waker: other, waited_ns: quad(head, 72) },
             5 => {
                 let frame =
@@ -87,6 +87,15 @@ impl Decoder {
         }
         call.seen = seen(head, &call);
         Some(call)
+    }
+}
+
+/// By the marks BY_ITSELF and WITH_PROCESS of bpf/threads.h.
+fn end_of(marks: u32) -> ThreadEnd {
+    match marks {
+        0 => ThreadEnd::ByOthers,
+        1 => ThreadEnd::ByItself,
+        _ => ThreadEnd::WithProcess,
     }
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
 use joj_analysis::recording::system_calls::captured::capture::CallCapture;
-use joj_analysis::recording::system_calls::captured::{CapturedCall, CapturedEvent, DescriptorKind, Sharing};
+use joj_analysis::recording::system_calls::captured::{
+    CapturedCall, CapturedEvent, DescriptorKind, Sharing, ThreadEnd,
+};
 
 use super::filter::FORKS;
 use super::launch;
@@ -265,19 +267,19 @@ impl Tracer {
         let code =
             if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
         // Whom a tracer sees wait is not told: the program's other threads may have waited for its end.
-        let mut is_its_own = false;
+        let mut end = ThreadEnd::ByOthers;
         if let Some((command, exit_code)) = &mut self.command
             && *command == thread
         {
             *exit_code = Some(code);
-            is_its_own = true;
+            end = ThreadEnd::WithProcess;
         }
         if let Some(task) = self.tasks.remove(&thread) {
             if let Some(under_way) = task.under_way {
                 *self.unfinished.entry(under_way.call.called).or_default() += 1;
             }
             let (time_ns, thread) = (shared_ns(), thread.unsigned_abs());
-            self.capture.push(CapturedEvent::Exit { time_ns, thread, is_its_own });
+            self.capture.push(CapturedEvent::Exit { time_ns, thread, end });
         }
     }
 
