@@ -83,6 +83,34 @@ fn a_call_waits_for_its_file_its_path_and_its_directories() {
 }
 
 #[test]
+fn calls_that_only_look_do_not_wait_for_each_other() {
+    let recording = import(
+        r#"1 00:00:00.000001 open("/a", O_RDONLY) = 3 <0.000001>
+2 00:00:00.000010 access("/a", R_OK) = 0 <0.000001>
+2 00:00:00.000020 open("/a", O_RDWR) = 4 <0.000001>
+1 00:00:00.000030 read(3, "x", 1) = 1 <0.000001>
+3 00:00:00.000040 truncate("/a", 0) = 0 <0.000001>
+1 00:00:00.000050 read(3, "", 1) = 0 <0.000001>
+2 00:00:00.000060 stat("/a", {st_mode=S_IFREG|0644, st_size=0}) = 0 <0.000001>
+2 00:00:00.000070 write(4, "x", 1) = 1 <0.000001>
+1 00:00:00.000080 close(3) = 0 <0.000001>
+"#,
+    );
+    let expected = [
+        vec![],
+        vec![],
+        vec![],
+        vec![],
+        vec![(1, 2), (2, 2)], // what both looked at is changed
+        vec![(3, 1)],
+        vec![(3, 1)],
+        vec![(1, 3)], // a look of thread 1, and the change that thread 2 knows of
+        vec![(2, 4)],
+    ];
+    assert_eq!(waits(&recording), expected);
+}
+
+#[test]
 fn calls_that_were_under_way_together_do_not_wait_for_each_other() {
     let recording = import(
         r#"1 00:00:00.000001 open("/a", O_RDWR) = 3 <0.000001>

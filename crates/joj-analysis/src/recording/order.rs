@@ -7,15 +7,15 @@
 //!
 //! Waiting takes nothing from a thread's own time: what it does from its last call to the next one it does in a replay, too.
 //!
-//! Two calls that were under way at the same time in the recording do not wait for each other. A name that is used again is the next
-//! in its path's order. The first call of a thread waits for those before the fork that began it. A thread that another one woke goes on
-//! after the last call of that one. After ROOT (Weiss and others, SOSP 2013).
+//! Two calls that only look at a file or a path do not wait for each other, nor do two that were under way at the same time in the
+//! recording. A name that is used again is the next in its path's order. The first call of a thread waits for those before the fork that
+//! began it. A thread that another one woke goes on after the last call of that one. After ROOT (Weiss and others, SOSP 2013).
 
 use std::collections::HashMap;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::file_tree::FileIndex;
-use crate::recording::flags::O_CREAT;
+use crate::recording::flags::{O_CREAT, O_TRUNC};
 use crate::trace::texts::{Text, Texts};
 
 /// So many calls of another thread have to be over.
@@ -86,6 +86,38 @@ impl CallPlace {
     }
 }
 
+/// Calls of one resource.
+#[derive(Debug, Default)]
+struct Uses {
+    changes: Vec<CallPlace>,
+    /// Of each thread the last two that only look.
+    looks: HashMap<u32, [Option<CallPlace>; 2]>,
+}
+
+impl Uses {
+    /// Those that were over when a call began that has to wait for them.
+    fn over(&self, place: CallPlace, is_look: bool) -> impl Iterator<Item = CallPlace> {
+        let looks = self.looks.values().filter(move |_| !is_look);
+        let looks = looks.filter_map(move |two| two.iter().flatten().find(|other| is_over(other, &place)));
+        self.changes.iter().filter(move |other| is_over(other, &place)).chain(looks).copied()
+    }
+
+    fn add(&mut self, place: CallPlace, is_look: bool) {
+        if is_look {
+            let two = self.looks.entry(place.thread).or_default();
+            *two = [Some(place), two[0]];
+            return;
+        }
+        // What was over before a change began that is over itself: that one waited for it.
+        let over = self.changes.iter().filter(|other| is_over(other, &place));
+        if let Some(latest_ns) = over.map(|other| other.begin_ns).max() {
+            self.changes.retain(|other| other.end_ns > latest_ns || other.begin_ns == latest_ns);
+            self.looks.retain(|_, two| two[0].is_some_and(|other| other.end_ns > latest_ns));
+        }
+        self.changes.push(place);
+    }
+}
+
 /// Finds the order, call by call.
 #[derive(Debug, Default)]
 pub struct OrderFinder {
@@ -94,7 +126,7 @@ pub struct OrderFinder {
     /// By the number of a thread that a fork began: the fork.
     forks: HashMap<u32, CallPlace>,
     /// Calls of each resource that a later one may have to wait for.
-    used: HashMap<Resource, Vec<CallPlace>>,
+    used: HashMap<Resource, Uses>,
     /// Where a description was opened. Every call on it waits for that, even if the times say otherwise.
     opens: HashMap<u32, CallPlace>,
     /// By directory and thread: the last call on a name below it. Who makes, renames or removes the directory waits for those.
@@ -132,11 +164,11 @@ impl OrderFinder {
         }
         self.descriptions(call, place, &mut before);
         for file in files.into_iter().flatten() {
-            self.use_one(Resource::File(file), place, &mut before);
+            self.use_one(Resource::File(file), place, is_look(call), &mut before);
         }
         for path in [call.path, call.second_path] {
             if path != Text::NONE && !(path == call.second_path && call.kind == CallKind::Symlink) {
-                self.path(gives_or_takes_a_name(call), path, place, texts, &mut before);
+                self.path(call, path, place, texts, &mut before);
             }
         }
         if call.kind == CallKind::Woken {
@@ -225,45 +257,50 @@ impl OrderFinder {
         if matches!(call.kind, CallKind::Open | CallKind::Held) {
             self.opens.insert(call.description, place);
         }
-        self.use_one(Resource::Description(call.description), place, before);
+        self.use_one(Resource::Description(call.description), place, false, before);
     }
 
     fn path(
         &mut self,
-        changes: bool,
+        call: &RecordedCall,
         path: Text,
         place: CallPlace,
         texts: &mut Texts,
         before: &mut Vec<CallPlace>,
     ) {
-        self.use_one(Resource::Path(path), place, before);
+        let is_look = is_look(call);
+        self.use_one(Resource::Path(path), place, is_look, before);
         let parents = self.parents.entry(path).or_insert_with(|| parents(path, texts)).clone();
         for parent in &parents {
-            let resource = Resource::Path(*parent);
-            before.extend(
-                self.used.get(&resource).into_iter().flatten().filter(|other| is_over(other, &place)),
-            );
+            let used = self.used.get(&Resource::Path(*parent));
+            before.extend(used.into_iter().flat_map(|used| used.over(place, is_look)));
         }
         for parent in &parents {
             self.inside.entry(*parent).or_default().insert(place.thread, place);
         }
-        if changes {
+        if gives_or_takes_a_name(call) {
             let inside = self.inside.get(&path).into_iter().flat_map(HashMap::values);
             before.extend(inside.filter(|other| is_over(other, &place)));
         }
     }
 
     /// Waits for the calls on a resource that were over when this one began, and is the next of them.
-    fn use_one(&mut self, resource: Resource, place: CallPlace, before: &mut Vec<CallPlace>) {
+    fn use_one(&mut self, resource: Resource, place: CallPlace, is_look: bool, before: &mut Vec<CallPlace>) {
         let used = self.used.entry(resource).or_default();
-        let latest_ns = used.iter().filter(|other| is_over(other, &place)).map(|other| other.begin_ns).max();
-        // What was over before a call began that is over itself: that call waited for it.
-        used.retain(|other| {
-            latest_ns.is_none_or(|latest_ns| other.end_ns > latest_ns || other.begin_ns == latest_ns)
-        });
-        before.extend(used.iter().filter(|other| is_over(other, &place)));
-        used.push(place);
+        before.extend(used.over(place, is_look));
+        used.add(place, is_look);
     }
+}
+
+/// It leaves files and names as they are, and makes nothing durable.
+fn is_look(call: &RecordedCall) -> bool {
+    use CallKind::{Access, Close, Dup, Fadvise, Fstat, Lseek, Lstat, Open, Present, Released, Stat};
+    call.kind.is_read()
+        || matches!(
+            call.kind,
+            Stat | Lstat | Fstat | Access | Close | Dup | Lseek | Fadvise | Present | Released
+        )
+        || (call.kind == Open && call.flags & (O_CREAT | O_TRUNC) == 0)
 }
 
 /// A name comes or goes. What earlier calls below it found, or did not find, they would not find afterwards.
