@@ -6,10 +6,9 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_DIRECTORY, O_RDWR, O_TMPFILE, RENAME_EXCHANGE};
 use crate::recording::paths::{absolute, is_pseudo};
 
-use super::captured::ThreadEnd;
 use super::links::{KnownLinks, LinksBefore};
 use super::open_names::{NameHolder, OpenName};
-use super::operation::{FileOperation, NamedDescriptor, Sharing, SystemCall};
+use super::operation::{FileOperation, NamedDescriptor, Sharing, SystemCall, ThreadEnd};
 use super::output::CallOutput;
 use super::processes::{Closed, Meaning, TracedProcesses};
 

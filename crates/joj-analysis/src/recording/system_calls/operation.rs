@@ -41,6 +41,17 @@ pub struct NamedPath<'a> {
     pub follows: bool,
 }
 
+/// How a thread ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadEnd {
+    /// Another thread or a signal ended it, or nobody knows: it may have waited until then.
+    ByOthers,
+    /// It called exit, and others of its process go on.
+    ByItself,
+    /// It called exit_group, or was the last one, or it was the program's first one and a signal ended it.
+    WithProcess,
+}
+
 /// How a new thread relates to the one that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sharing {

@@ -23,7 +23,7 @@ use crate::trace::import::lines::Lines;
 use crate::trace::import::{ImportError, LineProblem};
 
 use crate::recording::system_calls::calls::Calls;
-use crate::recording::system_calls::captured::ThreadEnd;
+use crate::recording::system_calls::operation::ThreadEnd;
 
 use line::{LineEvent, Midnights};
 

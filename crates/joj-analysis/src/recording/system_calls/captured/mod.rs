@@ -224,7 +224,7 @@ pub struct CapturedCall {
 }
 
 /// How a new thread relates to the one that made it.
-pub use super::operation::Sharing;
+pub use super::operation::{Sharing, ThreadEnd};
 
 /// What a capture hands up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,17 +271,6 @@ pub enum CapturedEvent {
         /// By what.
         end: ThreadEnd,
     },
-}
-
-/// How a thread ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadEnd {
-    /// Another thread or a signal ended it, or nobody knows: it may have waited until then.
-    ByOthers,
-    /// It called exit, and others of its process go on.
-    ByItself,
-    /// It called exit_group, or was the last one, or it was the program's first one and a signal ended it.
-    WithProcess,
 }
 
 impl CapturedEvent {
