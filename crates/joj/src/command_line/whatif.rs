@@ -68,7 +68,7 @@ pub struct WhatifOptions {
     pub only: Vec<Configuration>,
 
     /// What files are worth: `permanent:PATTERN`, `cache:PATTERN` or `temporary:PATTERN` with * and ?; may be repeated. With a / it is for
-    /// the whole path, else for each part of it [default: cache:*cache*]
+    /// the whole path, else for each part of it. A database's journals and logs are of its class [default: cache:*cache*]
     #[arg(long = "class", value_name = "CLASS:PATTERN", value_parser = parse_class)]
     pub classes: Vec<ClassPattern>,
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CREAT, O_TMPFILE};
+use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
 use crate::recording::whatif::classes::ClassPaths;
 use crate::trace::texts::{Text, Texts};
 
@@ -15,8 +15,8 @@ const RWF_SYNC_BITS: u32 = 2 | 4;
 
 /// With the files of a class below another directory.
 ///
-/// A directory belongs to no class, but a program opens it to make a new name durable. So one that a thread opens after it changed a
-/// name of the class in it is opened there.
+/// A directory belongs to no class where others have files in it, but a program opens it to make a new name durable. So one that a thread
+/// opens after it changed a name of the class in it is opened there, unless its sync makes names of others durable, too.
 pub fn with_files_at(recording: &Recording, class: &ClassPaths, place: &str) -> Recording {
     let mut moved = recording.clone();
     let mut known: HashMap<Text, Text> = HashMap::new();
@@ -41,24 +41,80 @@ fn names_class(recording: &Recording, class: &ClassPaths) -> Vec<bool> {
     let texts = &recording.texts;
     // By thread the path that it made, renamed or removed last.
     let mut changed: HashMap<u32, Text> = HashMap::new();
+    let mut others = NamesOfOthers::default();
     let unnamed = unnamed_files(recording, class);
     let mut named = Vec::with_capacity(recording.calls.len());
-    for call in &recording.calls {
+    for (place, call) in recording.calls.iter().enumerate() {
         let is_of_directory = |directory: Text| {
             let last = changed.get(&call.thread).filter(|last| class.contains(last));
-            let above = last.and_then(|last| texts.get(*last).rsplit_once('/'));
-            above.is_some_and(|(above, _)| above == texts.get(directory))
+            last.is_some_and(|last| directory_of(texts, *last) == Some(texts.get(directory)))
         };
-        let opens = call.kind == CallKind::Open;
-        named.push(
-            class.contains(&call.path)
-                || opens && (unnamed.contains_key(&call.description) || is_of_directory(call.path)),
-        );
+        let is_of_class = class.contains(&call.path);
+        let is_for_it = !is_of_class && call.kind == CallKind::Open && is_of_directory(call.path);
+        let is_unnamed = call.kind == CallKind::Open && unnamed.contains_key(&call.description);
+        named.push(is_of_class || is_for_it || is_unnamed);
+        if let Some(directory) = others.pass(recording, class, call, is_for_it.then_some(place)) {
+            named[directory] = false;
+        }
         if let Some(path) = changed_path(call) {
             changed.insert(call.thread, path);
         }
     }
     named
+}
+
+/// In which directories names of others changed that no sync has made durable.
+#[derive(Debug, Default)]
+struct NamesOfOthers<'a> {
+    changed: HashSet<&'a str>,
+    /// Of each description its path, and where it was opened if that was for the sake of the class.
+    opened: HashMap<u32, (Text, Option<usize>)>,
+    /// Names that are there already: to open one with `O_CREAT` makes none.
+    known: HashSet<Text>,
+}
+
+impl<'a> NamesOfOthers<'a> {
+    /// A call passes by; `of_class`: its place, if it opens a directory for the sake of the class. Gives the place of such an open whose
+    /// directory is synced for others by this call.
+    fn pass(
+        &mut self,
+        recording: &'a Recording,
+        class: &ClassPaths,
+        call: &RecordedCall,
+        of_class: Option<usize>,
+    ) -> Option<usize> {
+        if call.result < 0 {
+            return None;
+        }
+        let is_change = changed_path(call).is_some_and(|path| {
+            call.kind != CallKind::Open || !self.known.contains(&path) || call.flags & O_EXCL != 0
+        });
+        let source = (call.kind == CallKind::Rename).then_some(call.path);
+        let names = changed_path(call).into_iter().chain(source).filter(|_| is_change);
+        for path in names.filter(|path| !class.contains(path)) {
+            self.changed.extend(directory_of(&recording.texts, path));
+        }
+        match call.kind {
+            // What lies below has other names now, too.
+            CallKind::Rename => self.known.clear(),
+            CallKind::Unlink | CallKind::Rmdir => {
+                self.known.remove(&call.path);
+            }
+            CallKind::Open | CallKind::Held => {
+                self.known.insert(call.path);
+                self.opened.insert(call.description, (call.path, of_class));
+            }
+            _ => {}
+        }
+        let (path, of_class) = self.opened.get(&call.description).filter(|_| call.kind.is_sync())?;
+        let is_for_others = self.changed.remove(recording.texts.get(*path));
+        of_class.filter(|_| is_for_others || call.kind == CallKind::Syncfs)
+    }
+}
+
+/// The directory that a path is a name in.
+fn directory_of(texts: &Texts, path: Text) -> Option<&str> {
+    texts.get(path).rsplit_once('/').map(|(directory, _)| directory)
 }
 
 /// Without what makes files of a class durable: the flags are gone, and of each call it says whether it is to be left out. A sync of the
@@ -246,6 +302,46 @@ mod tests {
         assert_eq!(left_out, [false, true, false, true, false, false, false]);
         let flags: Vec<u32> = [0, 4].map(|call| changed.calls[call].flags & O_SYNC_BITS).to_vec();
         assert_eq!(flags, [0, 0o10_000]);
+    }
+
+    #[test]
+    fn a_sync_of_a_directory_that_others_need_stays() {
+        // What happens before a name of the class is made and the directory is synced: whether others need the sync.
+        let made = (CallKind::Open, ["/d/b", ""], 1);
+        let linked = (CallKind::Link, ["/e/c", "/d/b"], 1);
+        let removed = (CallKind::Unlink, ["/d/b", ""], 2);
+        let moved_out = (CallKind::Rename, ["/d/b", "/e/b"], 2);
+        let below = (CallKind::Open, ["/d/e/b", ""], 1);
+        for (before, is_needed) in [
+            (&[][..], false),
+            (&[made], true),
+            (&[linked], true),
+            (&[removed], true),
+            (&[moved_out], true),
+            (&[below], false),
+            (&[(CallKind::Mkdir, ["/d/e", ""], 1)], true),
+            // It is there already.
+            (&[made, (CallKind::Open, ["/d", ""], 3), (CallKind::Fsync, ["", ""], 3), made], false),
+            (&[made, (CallKind::Open, ["/d", ""], 3), (CallKind::Fsync, ["", ""], 3), removed], true),
+        ] {
+            let mut recorded = Made::default();
+            let of = |number: u32| move |call: &mut RecordedCall| call.description = number;
+            for (kind, paths, number) in before {
+                recorded.push(*kind, *paths, |call| {
+                    call.description = *number;
+                    call.flags = if paths[0] == "/d" { O_RDONLY } else { O_RDWR | O_CREAT };
+                    // The program does that in another thread.
+                    call.thread = 2;
+                });
+            }
+            recorded.push(CallKind::Open, ["/d/a", ""], |call| call.flags = O_RDWR | O_CREAT);
+            recorded.push(CallKind::Open, ["/d", ""], of(9)).push(CallKind::Fsync, ["", ""], of(9));
+            let class: ClassPaths = [recorded.0.texts.keep("/d/a")].into();
+            let (_, left_out) = without_syncs_of(&recorded.0, &class);
+            assert_eq!(left_out[before.len() + 2], !is_needed, "{before:?}");
+            let moved = paths(&with_files_at(&recorded.0, &class, "/R"))[before.len() + 1][0].to_owned();
+            assert_eq!(moved, if is_needed { "/d" } else { "/R/d" }, "{before:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,13 @@
 //! Which files of a recording belong together: databases with their journals, and caches, by their names.
 //!
 //! A file that gets a name of a class, or had one, is of the class: programs write `app.db.new` and rename it. All that is below a
-//! directory of a class is of the class.
+//! directory of a class is of the class. The files beside a database are of its class.
+//!
+//! ```text
+//! companions   which these are
+//! ```
+
+pub mod companions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,6 +18,7 @@ use crate::bench::key::{Word, words};
 use crate::recording::Recording;
 use crate::recording::call::CallKind;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
+use crate::recording::whatif::classes::companions::Companions;
 use crate::recording::whatif::pattern;
 use crate::trace::texts::Text;
 
@@ -61,10 +68,12 @@ pub fn databases(recording: &Recording) -> Result<ClassPaths, ClassError> {
             found.insert(call.path);
         }
     }
-    whole(recording, found)
+    // All files of each are there.
+    whole(recording, FileClass::Permanent, found, &Companions::default())
 }
 
-/// What the patterns of a class name. Permanent files are of no other class, and temporary ones are no caches.
+/// What the patterns of a class name. Permanent files are of no other class, and temporary ones are no caches. A directory that also holds
+/// files that are not of the class belongs to no class.
 /// # Errors
 /// [`ClassError`]
 pub fn of(
@@ -76,17 +85,20 @@ pub fn of(
         let own = patterns.iter().filter(|(class, _)| *class == wanted);
         own.map(|(_, pattern)| pattern.clone()).collect()
     };
-    let named = |class: FileClass| match class {
-        FileClass::Cache => caches(recording, &of_class(class)),
-        _ => named(recording, &of_class(class), |_| true),
-    };
+    let companions = Companions::find(recording);
+    let named = |class: FileClass| named(recording, class, &of_class(class), &companions);
     let mut found = named(class)?;
     for stronger in FileClass::ALL.iter().filter(|other| other.strength() > class.strength()) {
         for path in named(*stronger)? {
             found.remove(&path);
         }
     }
-    Ok(found)
+    let used = used_paths(recording);
+    let is_pure = |path: &Text| {
+        let below = used_below(&used, recording.texts.get(*path));
+        below.iter().all(|(_, inside)| found.contains(inside))
+    };
+    Ok(found.iter().copied().filter(is_pure).collect())
 }
 
 impl FileClass {
@@ -100,32 +112,27 @@ impl FileClass {
     }
 }
 
-/// Caches: what these patterns name, and without any pattern what [`CACHE_PATTERN`] does, but for files of the system.
-/// # Errors
-/// [`ClassError`]
-pub fn caches(recording: &Recording, patterns: &[String]) -> Result<ClassPaths, ClassError> {
-    if !patterns.is_empty() {
-        return named(recording, patterns, |_| true);
-    }
-    let is_programs = |path: &str| !OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder));
-    named(recording, &[CACHE_PATTERN.to_owned()], is_programs)
-}
-
-/// Files that may be of the class, and whose path one of these patterns names: with a `/` the whole path, without one any part of it.
+/// Files whose path one of these patterns names: with a `/` the whole path, without one any part of it. Without any pattern caches are what
+/// [`CACHE_PATTERN`] names, but for files of the system. No pattern names a companion: its database decides.
 fn named(
     recording: &Recording,
+    class: FileClass,
     patterns: &[String],
-    may_be: impl Fn(&str) -> bool,
+    companions: &Companions,
 ) -> Result<ClassPaths, ClassError> {
+    let is_default = class == FileClass::Cache && patterns.is_empty();
+    let default = [CACHE_PATTERN.to_owned()];
+    let patterns = if is_default { &default[..] } else { patterns };
+    let may_be = |path: &str| !is_default || !OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder));
     let is_named = |path: &str| {
         patterns.iter().any(|pattern| match pattern.contains('/') {
             true => pattern::matches(pattern, path),
             false => path.split('/').any(|part| !part.is_empty() && pattern::matches(pattern, part)),
         })
     };
-    let found = used_paths(recording).into_iter();
+    let found = used_paths(recording).into_iter().filter(|(_, text)| !companions.is_one(*text));
     let found = found.filter(|(path, _)| may_be(path) && is_named(path)).map(|(_, text)| text).collect();
-    whole(recording, found)
+    whole(recording, class, found, companions)
 }
 
 /// All paths that calls name.
@@ -139,8 +146,13 @@ fn used_paths(recording: &Recording) -> BTreeMap<&str, Text> {
     of.filter(|path| *path != Text::NONE).map(|path| (recording.texts.get(path), path)).collect()
 }
 
-/// With what is below, and the other names of the same files.
-fn whole(recording: &Recording, mut found: ClassPaths) -> Result<ClassPaths, ClassError> {
+/// With what is below, the other names of the same files, and the files beside databases.
+fn whole(
+    recording: &Recording,
+    class: FileClass,
+    mut found: ClassPaths,
+    companions: &Companions,
+) -> Result<ClassPaths, ClassError> {
     let texts = &recording.texts;
     let used = used_paths(recording);
     let pairs: Vec<(CallKind, Text, Text)> = recording
@@ -150,12 +162,15 @@ fn whole(recording: &Recording, mut found: ClassPaths) -> Result<ClassPaths, Cla
         .filter(|call| call.path != Text::NONE)
         .map(|call| (call.kind, call.path, call.second_path))
         .collect();
+    let is_own = |path: &Text| !companions.is_one(*path);
     loop {
         let before = found.len();
         for path in found.clone() {
-            found.extend(used_below(&used, texts.get(path)).into_iter().map(|(_, text)| text));
+            let below = used_below(&used, texts.get(path)).into_iter().map(|(_, text)| text);
+            found.extend(below.filter(is_own));
         }
-        for (_, one, other) in &pairs {
+        found.extend(companions.of_class(class, &found, texts));
+        for (_, one, other) in pairs.iter().filter(|(_, one, other)| is_own(one) && is_own(other)) {
             if found.contains(one) || found.contains(other) {
                 found.extend([*one, *other]);
             }
@@ -248,7 +263,9 @@ mod tests {
     fn found(calls: &[(CallKind, &str, &str)], patterns: &[&str]) -> Result<Vec<String>, ClassError> {
         let recording = recording(calls);
         let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        Ok(paths(&recording, &caches(&recording, &patterns)?))
+        let patterns: Vec<ClassPattern> =
+            patterns.into_iter().map(|pattern| (FileClass::Cache, pattern)).collect();
+        Ok(paths(&recording, &of(&recording, FileClass::Cache, &patterns)?))
     }
 
     const OPEN: CallKind = CallKind::Open;
