@@ -1,6 +1,7 @@
 //! What guests found, as the result has it.
 
 use joj_analysis::lab::program_crash::{Checked, Finding, ProgramState, ProgramVolume};
+use joj_analysis::trace::texts::name_of;
 
 use crate::lab::error::UnitError;
 use crate::lab::job::LabVolume;
@@ -46,5 +47,28 @@ pub fn looked(report: Result<ProgramReport, UnitError>) -> (Checked, String, Opt
         Ok(ProgramReport::Looked(checked, output, again)) => (checked, output, again),
         Ok(_) => ended(OTHER_REPORT.to_owned()),
         Err(reason) => ended(reason.to_string()),
+    }
+}
+
+/// A path of which each byte can be read: one that is no UTF-8 is `\xff`, and a backslash is `\\`.
+pub fn spelled(path: &[u8]) -> String {
+    let parts: Vec<&[u8]> = path.split(|byte| *byte == b'\\').collect();
+    name_of(&parts.join(&b"\\\\"[..])).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_that_is_no_text_is_told_from_the_letters_that_stand_for_it() {
+        for (path, text) in [
+            (&b"/d/b\xff"[..], r"/d/b\xff"),
+            (b"/d/b\\xff", r"/d/b\\xff"),
+            (b"/d/b\\\xff", r"/d/b\\\xff"),
+            ("/d/é".as_bytes(), "/d/é"),
+        ] {
+            assert_eq!(spelled(path), text);
+        }
     }
 }

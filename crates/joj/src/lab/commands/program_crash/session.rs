@@ -12,7 +12,6 @@ use joj_analysis::lab::program_crash::{
     BrokenStates, Checked, Finding, LeftOut, ProgramRun, ProgramState, ProgramVolume, broken, found_again,
 };
 use joj_analysis::lab::shards::shard::Shard;
-use joj_analysis::trace::texts::name_of;
 use joj_device::crash::Missing;
 use joj_device::crash::moments::Span;
 use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
@@ -20,7 +19,7 @@ use joj_device::crash::plan::{Plan, Planned, Wanted, plan};
 use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::command_line::lab::program_crash::ProgramCrashOptions;
-use crate::lab::commands::program_crash::found::{OTHER_REPORT, looked, told_state, unlooked};
+use crate::lab::commands::program_crash::found::{OTHER_REPORT, looked, spelled, told_state, unlooked};
 use crate::lab::commands::program_crash::recordings::{LoadedRecordings, keep, kept_in, told};
 use crate::lab::guest_pool::{self, OpenPool, Work};
 use crate::lab::job::Setting;
@@ -118,7 +117,7 @@ impl<'a> CutSession<'a> {
         for (volume, used) in self.found.iter_mut().zip(&self.used) {
             let changed = used.iter().filter(|file| file.is_changed());
             let names: BTreeSet<String> =
-                changed.map(|file| name_of(file.path.as_os_str().as_bytes()).into_owned()).collect();
+                changed.map(|file| spelled(file.path.as_os_str().as_bytes())).collect();
             volume.changed_files = names.into_iter().collect();
         }
     }
