@@ -1,5 +1,6 @@
 //! Goal: `joj whatif` measures all its configurations on emulated disks, and gives the same figures every time.
-//! Method: a recording of commits and other files on two filesystems, one of them twice; then what is refused before a machine starts.
+//! Method: a recording of commits and other files on two filesystems, one of them twice; a row beside others and without them; then what is
+//! refused before a machine starts.
 //!
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
@@ -136,7 +137,10 @@ fn all_configurations_are_measured_on_each_disk_and_take_as_long_again_in_the_la
     let output = whatif(&recording, &words).output().expect("joj");
     let (code, said) = told(&output);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("joj: 3 of 3, "), "progress: {said}");
+    let rows = Configuration::ALL.len() - if extension.is_some() { 0 } else { 2 };
+    let last = format!("joj: {0} of {0}, ", 3 * rows);
+    assert!(said.contains(&last), "progress: {said}");
+    assert!(said.contains(", f2fs galaxy-s5-emmc, WAL: "), "progress: {said}");
     let text = String::from_utf8(output.stdout).expect("text");
     println!("{text}");
     let [json, markdown, page] = files.map(|file| std::fs::read_to_string(file).expect("a file"));
@@ -154,6 +158,43 @@ fn all_configurations_are_measured_on_each_disk_and_take_as_long_again_in_the_la
         assert!(!form.contains("low to high"), "{form}");
     }
     assert!(markdown.contains("\n## f2fs galaxy-s5-emmc\n") && page.matches("<svg").count() == 3);
+}
+
+#[test]
+fn a_row_depends_on_no_row_before_it_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("whatif-lab-alone");
+    // A cache that is not made durable: the row without its syncs makes the calls of the first one.
+    let open = "1 1699999999.990000 open(\"/d/a.thumbs\", O_RDWR|O_CREAT, 0644) = 7 <0.000010>";
+    let recording = record(&scratch, "app", format!("{open}\n{}", application(COMMITS)));
+    let json = scratch.file("w.json").display().to_string();
+    let measure = |only: &str| {
+        let disk = ["--device", "kingston", "--class", "cache:*.thumbs"];
+        let words = [&disk[..], &["--only", only, "--json", &json]].concat();
+        let (code, said) = told(&whatif(&recording, &words).output().expect("joj"));
+        assert_eq!(code, Some(0), "{said}");
+        let text = std::fs::read_to_string(&json).expect("a file");
+        let result: WhatifLabResult = serde_json::from_str(&text).expect("JSON");
+        measured(&result, 0).clone()
+    };
+    let (many, few) = (measure("no-sync,caches-no-sync,wal"), measure("wal"));
+    let elapsed = |result, row| figures(result, row).elapsed_ns.median;
+    let is_same = |one: f64, other: f64, by: f64| (one / other - 1.0).abs() < by;
+    // One block merged more or less is 2 % of what WAL takes on this card.
+    for (row, by) in [(Configuration::Recorded, 0.01), (Configuration::Wal, 0.03)] {
+        let (among, alone) = (elapsed(&many, row), elapsed(&few, row));
+        assert!(is_same(among, alone, by), "{row:?}: {among} ns among others, {alone} ns alone");
+    }
+    let recorded = elapsed(&many, Configuration::Recorded);
+    let same_calls = figures(&many, Configuration::CachesNoSync);
+    assert!(is_same(same_calls.elapsed_ns.median, recorded, 0.01), "{recorded} ns recorded, {same_calls:?}");
+    assert!((same_calls.ratio.median - same_calls.elapsed_ns.median / recorded).abs() < 1e-9);
+    assert!(many.advice.contains(&"No clear difference: no sync of caches.".to_owned()), "{:?}", many.advice);
+    let rows: Vec<&str> = many.rows.iter().map(|row| row.configuration.word()).collect();
+    assert_eq!(rows, ["recorded", "no-sync", "caches-no-sync", "wal"]);
+    assert!(many.sqlite.is_some() && !many.parts.is_empty() && !many.databases.is_empty());
 }
 
 #[test]

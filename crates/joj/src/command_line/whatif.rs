@@ -1,6 +1,7 @@
-//! The command line of `joj whatif`; `emulated`: its emulated disks.
+//! The command line of `joj whatif`; `emulated`: its emulated disks; `row`: one row there.
 
 pub mod emulated;
+pub mod row;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use joj_analysis::recording::whatif::classes::{ClassPattern, FileClass};
 use joj_analysis::recording::whatif::configuration::Configuration;
 
 use crate::command_line::whatif::emulated::{ONLY_IN_LAB, WhatifLabOptions};
+use crate::command_line::whatif::row::RowOptions;
 
 /// After the options in `joj whatif --help`.
 pub const EXAMPLES: &str = "\
@@ -30,9 +32,9 @@ Examples:
 Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
 figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an
 error and after Ctrl-C too. On emulated disks it happens in the machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab
---help`): its clock counts instructions, so one round tells all, and think time
-passes at once, so replays have it. The exit code is 0, or 1 when something failed; 2 for a wrong command
-line, 130 after Ctrl-C. A row that cannot be had says why, and is no failure.";
+--help`). There each row has a new device and a new filesystem. The clock counts instructions, so one round tells all, and think time
+passes at once, so replays have it. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row
+that cannot be had says why, and is no failure.";
 
 /// Options of `joj whatif`.
 #[derive(Debug, Args)]
@@ -53,6 +55,10 @@ pub struct WhatifOptions {
     /// the current directory
     #[arg(long, requires = "command", conflicts_with = "recording", conflicts_with_all = ONLY_IN_LAB)]
     pub rerun: bool,
+
+    /// One row, for `joj whatif` outside of the emulated machine.
+    #[command(flatten)]
+    pub row: RowOptions,
 
     /// How often each configuration is replayed [default: 3, and fewer where they would take longer than a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ONLY_IN_LAB)]

@@ -88,6 +88,9 @@ pub struct LabVolume {
     pub journal_device: Option<String>,
     /// Options of mount(8) besides.
     pub mount_options: Option<String>,
+    /// Made so that the same directories lie in the same place each time: ext4's choice depends on a random number else.
+    #[serde(default)]
+    pub same_places: bool,
 }
 
 impl LabVolume {
@@ -108,6 +111,7 @@ impl LabVolume {
             device: cell.device.clone(),
             journal_device: cell.journal_device.clone(),
             mount_options: None,
+            same_places: false,
         }
     }
 }
@@ -121,6 +125,7 @@ pub fn volumes(devices: &[String], filesystems: &[Filesystem]) -> Vec<LabVolume>
             device: device.clone(),
             journal_device: None,
             mount_options: None,
+            same_places: false,
         };
         filesystems.iter().copied().map(volume).collect::<Vec<_>>()
     };

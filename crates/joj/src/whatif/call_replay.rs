@@ -4,6 +4,7 @@ use std::path::Path;
 
 use joj_analysis::recording::file_tree::Entries;
 use joj_analysis::recording::outcome::ReplayOutcome;
+use serde::{Deserialize, Serialize};
 
 use crate::command_line::replay::OrderChoice;
 use crate::machine::files::counters::{Sources, settle};
@@ -27,7 +28,7 @@ pub enum InMemory {
 }
 
 /// What a replay was like.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CallFigures {
     /// How long each call took.
     pub durations_ns: Vec<u64>,

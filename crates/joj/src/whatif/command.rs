@@ -21,7 +21,7 @@ use crate::command_line::record::{MethodChoice, RecordOptions};
 use crate::command_line::replay::OrderChoice;
 use crate::command_line::whatif::WhatifOptions;
 use crate::command_line::wrong_usage;
-use crate::machine::files::output_file;
+use crate::machine::files::output_file::{self, OutputError};
 use crate::machine::files::place::{self, Place};
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
@@ -33,6 +33,7 @@ use crate::replay::{plan, room};
 use crate::show::text::count;
 use crate::show::whatif as shown;
 use crate::trace_file::TraceWriter;
+use crate::whatif::beside;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
 use crate::whatif::directory_copy::place::LEVELS;
 use crate::whatif::error::WhatifError;
@@ -55,6 +56,9 @@ const WITH_WALDIO: [Configuration; 2] = [Configuration::Waldio, Configuration::B
 pub fn run(options: &WhatifOptions) -> Result<ExitCode, WhatifError> {
     if let Some(wrong) = check(options)? {
         return Ok(wrong);
+    }
+    if let Some(file) = &options.row.beside_to {
+        return leave_beside(options, file).map(|()| ExitCode::SUCCESS).or_else(ended);
     }
     match result(options) {
         Err(error) => ended(error),
@@ -266,13 +270,30 @@ fn measure(
     recording: Recording,
     directory: &Path,
 ) -> Result<WhatifResult, WhatifError> {
-    let settings = WhatifSettings::of(recording, options, directory);
+    let mut settings = WhatifSettings::of(recording, options, directory);
+    if let Some(file) = &options.row.beside {
+        let text =
+            std::fs::read(file).map_err(|error| ReplayError::of_file(directory, file.clone(), error))?;
+        settings.take_beside(serde_json::from_slice(&text).map_err(OutputError::Json)?);
+    }
     let needed_bytes = bytes_needed(&settings.recorded, InMemory::Nothing);
     room::check(directory, needed_bytes, "the files of the recording")?;
     let measured = rounds::run(&settings, options.rounds, directory)?;
     let mut result = told(recorded.name.clone(), &options.directory, &settings, measured);
     result.notes.splice(0..0, recorded.how_it_ended());
     Ok(result)
+}
+
+/// Leaves in a file what of a row is measured apart from its commits, or why it cannot be had.
+fn leave_beside(options: &WhatifOptions, file: &Path) -> Result<(), WhatifError> {
+    let work_dir = plan::make_named(&options.directory, "joj-whatif")?;
+    let recorded = recorded(options)?;
+    let settings = WhatifSettings::of(plan::read(&recorded.file)?, options, work_dir.path());
+    let found = beside::measure(&settings, work_dir.path());
+    if signal::is_stopped() {
+        return Err(ReplayError::Stopped.into());
+    }
+    Ok(output_file::write(file, &serde_json::to_string(&found).map_err(OutputError::Json)?)?)
 }
 
 /// The result.

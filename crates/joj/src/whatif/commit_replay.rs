@@ -6,6 +6,7 @@ use joj_analysis::bench::key::JournalMode;
 use joj_analysis::bench::run::SyncCount;
 use joj_analysis::recording::page_transactions::plan::TransactionPlan;
 use joj_analysis::recording::whatif::commit_calls::in_order;
+use serde::{Deserialize, Serialize};
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::worker::libraries::Libraries;
@@ -16,6 +17,7 @@ use crate::machine::files::place::Place;
 use crate::machine::proc::worker_process::Workers;
 use crate::replay::error::ReplayError;
 use crate::replay::plan;
+use crate::whatif::call_replay::CallFigures;
 
 /// How commits are made.
 #[derive(Debug, Clone)]
@@ -44,12 +46,21 @@ pub struct CommitFigures {
 }
 
 /// What was counted.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CountedCommits {
     /// Calls for durability; `None` where the kernel refuses to count them.
     pub syncs: Option<SyncCount>,
     /// Why.
     pub refused: Option<String>,
+}
+
+/// What of a row is measured apart from its commits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Beside {
+    /// The calls that belong to no commit.
+    pub rest: CallFigures,
+    /// How many calls for durability the commits make.
+    pub counted: CountedCommits,
 }
 
 /// Makes the commits with a clock, and closes these connections, in this order.

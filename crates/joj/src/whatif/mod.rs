@@ -5,6 +5,7 @@
 //!
 //! command         from the options to the exit code; records a command first
 //! rounds          all configurations in turn, several times
+//! beside          what of a row with commits is measured apart from them
 //! settings        the configurations that can be had, made ready
 //! commit_replay   the commits through SQLite, the other calls as recorded
 //! call_replay     all calls, on the disk or with files in memory
@@ -17,6 +18,7 @@
 
 pub mod command;
 mod rounds;
+mod beside;
 mod settings;
 mod commit_replay;
 mod call_replay;

@@ -13,8 +13,9 @@ use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal;
 use crate::replay::error::ReplayError;
 use crate::show::text::duration;
-use crate::whatif::call_replay::{self, CallFigures, InMemory};
-use crate::whatif::commit_replay::{self, CommitSetting};
+use crate::whatif::beside;
+use crate::whatif::call_replay::{self, CallFigures};
+use crate::whatif::commit_replay::{self, CommitSetting, CountedCommits};
 use crate::whatif::settings::{Commits, RowSetting, WhatifSettings};
 
 /// Rounds where the options name no number.
@@ -178,9 +179,10 @@ impl Rounds<'_> {
     fn one(&mut self, row: usize, setting: &RowSetting) -> Result<RoundFigures, ReplayError> {
         match setting {
             RowSetting::Calls { plan, in_memory } => {
+                self.settings.align();
                 let found = call_replay::replay(plan, self.settings.order, self.directory, *in_memory)?;
                 let recorded = &self.settings.recorded;
-                if row == 0 {
+                if self.settings.rows[row].0 == Configuration::Recorded {
                     self.measured.breakdown.add(&recorded.recording, &found.durations_ns);
                 }
                 Ok(RoundFigures {
@@ -206,15 +208,20 @@ impl Rounds<'_> {
         setting: &CommitSetting,
         commits: &Commits,
     ) -> Result<RoundFigures, ReplayError> {
-        // Counting costs time, and counts are the same each time.
-        let is_first = self.samples[row].elapsed_ns.is_empty();
-        let counted = if is_first { self.count(setting, commits)? } else { None };
+        let counted = match &self.settings.beside {
+            Some(beside) => {
+                self.rest = Some(beside.rest.clone());
+                self.counted(beside.counted.clone(), setting)
+            }
+            // Counting costs time, and counts are the same each time.
+            None if self.samples[row].elapsed_ns.is_empty() => self.count(setting, commits)?,
+            None => None,
+        };
         if self.rest.is_none() {
-            let order = self.settings.order;
-            let rest = call_replay::replay(&commits.rest, order, self.directory, InMemory::Nothing)?;
-            self.rest = Some(rest);
+            self.rest = Some(beside::rest(self.settings, commits, self.directory)?);
         }
         let closes = commits.calls.closed_connections();
+        self.settings.align();
         let found =
             commit_replay::measure(&commits.plan, &closes, setting, self.settings.order, self.directory)?;
         let Some(rest) = &self.rest else { return Err(ReplayError::Stopped) };
@@ -233,6 +240,10 @@ impl Rounds<'_> {
     fn count(&mut self, setting: &CommitSetting, commits: &Commits) -> Result<Option<u64>, ReplayError> {
         let closes = commits.calls.closed_connections();
         let counted = commit_replay::count(&commits.plan, &closes, setting, self.directory)?;
+        Ok(self.counted(counted, setting))
+    }
+
+    fn counted(&mut self, counted: CountedCommits, setting: &CommitSetting) -> Option<u64> {
         if let Some(why) = counted.refused {
             let note = format!("Calls for durability of commits were not counted: {why}.");
             if !self.measured.notes.contains(&note) {
@@ -243,7 +254,7 @@ impl Rounds<'_> {
         if !setting.mode.uses_waldio() && self.measured.commit_syncs.is_none() {
             self.measured.commit_syncs = counted.syncs;
         }
-        Ok(syncs)
+        syncs
     }
 
     fn elapsed_ns(&self, durations_ns: &[u64], is_joined: impl Fn(usize) -> bool) -> u64 {

@@ -15,11 +15,12 @@ use joj_analysis::recording::whatif::variants::{with_files_at, without_durable_w
 
 use crate::command_line::replay::OrderChoice;
 use crate::command_line::whatif::WhatifOptions;
+use crate::machine::proc::clock::pause_until_second;
 use crate::replay::page_transactions::libraries;
 use crate::replay::plan::Plan;
 use crate::replay::room;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
-use crate::whatif::commit_replay::CommitSetting;
+use crate::whatif::commit_replay::{Beside, CommitSetting};
 use crate::whatif::memory::{self, IN_REPLAY};
 
 /// What a configuration is a replay of.
@@ -54,12 +55,16 @@ pub struct Commits {
 pub struct WhatifSettings {
     /// When calls and commits are made.
     pub order: OrderChoice,
+    /// Each replay begins with a second: how long joj took to make it ready would show in the emulated machine's figures.
+    pub aligned: bool,
     /// The recording as it is.
     pub recorded: Arc<Plan>,
     /// Its commits, or why there are none.
     pub commits: Result<Commits, String>,
     /// The rows, in the order of the table.
     pub rows: Vec<(Configuration, Result<RowSetting, String>)>,
+    /// Of the one row with commits, what was measured apart from them; `None`: it is measured with them.
+    pub beside: Option<Beside>,
 }
 
 impl WhatifSettings {
@@ -69,16 +74,32 @@ impl WhatifSettings {
         let commits = commits(&recording, order, directory);
         let recorded = Arc::new(Plan::of(recording, None));
         let is_wanted = |configuration: &Configuration| {
-            *configuration == Configuration::Recorded
+            *configuration == Configuration::Recorded && !options.row.alone
                 || options.only.is_empty()
                 || options.only.contains(configuration)
         };
-        let mut settings = Self { order, recorded, commits, rows: Vec::new() };
+        let mut settings =
+            Self { order, aligned: options.row.alone, recorded, commits, rows: Vec::new(), beside: None };
         for configuration in Configuration::ALL.iter().copied().filter(is_wanted) {
             let setting = settings.setting(configuration, options);
             settings.rows.push((configuration, setting));
         }
         settings
+    }
+
+    /// Takes what was measured apart from the row's commits, or why that cannot be had.
+    pub fn take_beside(&mut self, found: Result<Beside, String>) {
+        match found {
+            Ok(beside) => self.beside = Some(beside),
+            Err(reason) => self.rows.iter_mut().for_each(|(_, setting)| *setting = Err(reason.clone())),
+        }
+    }
+
+    /// Waits for the moment at which a replay may begin.
+    pub fn align(&self) {
+        if self.aligned {
+            pause_until_second();
+        }
     }
 
     fn setting(&self, configuration: Configuration, options: &WhatifOptions) -> Result<RowSetting, String> {

@@ -41,7 +41,7 @@ pub struct WhatifLabOptions {
           requires = "emulated_disks")]
     pub jobs: Option<u32>,
 
-    /// How long the replays on one emulated disk may take on this machine before its guest is ended, in seconds
+    /// How long a row on one emulated disk may take on this machine before its guest is ended, in seconds
     #[arg(long, value_name = "S", default_value = "3600", value_parser = clap::value_parser!(u64).range(1..=1_000_000),
           requires = "emulated_disks")]
     pub replay_seconds: u64,

@@ -1,4 +1,4 @@
-//! One outcome for each emulated disk, from guests that work them off.
+//! One outcome for each unit of work on an emulated disk, from guests that work them off.
 
 use std::io::{IsTerminal, stderr};
 
@@ -9,14 +9,13 @@ use crate::lab::commands::error::LabError;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool, Work};
 use crate::lab::host_share::HostShare;
-use crate::lab::job::LabVolume;
 use crate::lab::life::SessionEnd;
 use crate::lab::machine;
 
-/// What came of all disks.
+/// What came of all units.
 #[derive(Debug)]
 pub struct DiskOutcomes<O> {
-    /// In the order of the disks; empty where no guest came to any.
+    /// In the order of the units; empty where no guest came to any.
     pub outcomes: Vec<O>,
     /// The machine that did it.
     pub machine: LabMachine,
@@ -24,43 +23,42 @@ pub struct DiskOutcomes<O> {
     pub stop: Option<SessionEnd>,
 }
 
-/// Of the disk's number, its guest's report or why there is none, and the share where the guest left files.
+/// Of the unit's number, its guest's report or why there is none, and the share where the guest left files.
 type OutcomeOf<'a, R, O> = dyn FnMut(usize, Result<R, UnitError>, &HostShare) -> O + 'a;
 
 /// How outcomes are made and told.
 pub struct DiskWork<'a, R, O> {
-    /// How long one disk takes, for the first forecast.
+    /// How long one unit takes, for the first forecast.
     pub seconds: f64,
     /// What a guest's report comes to.
     pub outcome: &'a mut OutcomeOf<'a, R, O>,
-    /// The outcome of a disk that no guest came to.
+    /// The outcome of a unit that no guest came to.
     pub failed: fn(String) -> O,
-    /// A line of progress, from such as "1 of 3", the disk's name and its outcome; `None`: no lines.
+    /// A line of progress, from such as "1 of 3", the unit's name and its outcome; `None`: no lines.
     pub line: Option<fn(&str, &str, &O) -> String>,
 }
 
-/// Has guests do the work of one disk each.
+/// Has guests do one unit each.
 /// # Errors
 /// The machine cannot be described; what stops the work is in the outcomes.
 pub fn work_off<W: Work, O>(
     pool: &GuestPool,
     work: &W,
-    volumes: &[LabVolume],
+    units: usize,
     disk: DiskWork<'_, W::Report, O>,
 ) -> Result<DiskOutcomes<O>, LabError> {
     let mut machine = machine::told(pool)?;
-    let rows = volumes.len();
-    let mut outcomes: Vec<Option<O>> = volumes.iter().map(|_| None).collect();
-    let mut progress = Progress::new(rows, disk.seconds * rows as f64 / pool.jobs.min(rows) as f64);
+    let mut outcomes: Vec<Option<O>> = (0..units).map(|_| None).collect();
+    let mut progress = Progress::new(units, disk.seconds * units as f64 / pool.jobs.min(units) as f64);
     let mut done = 0;
-    // A guest for each disk: none begins with what the one before left in memory.
-    let batches = (0..rows).map(|row| vec![row]).collect();
+    // A guest for each unit: none begins with what the one before left in memory.
+    let batches = (0..units).map(|unit| vec![unit]).collect();
     let ended = pool.work_off(batches, work, &mut progress, &mut |index, report, share| {
         let outcome = (disk.outcome)(index, report, share);
         done += 1;
-        // Where no line can change, one line a row: a long recording takes minutes.
+        // Where no line can change, one line a unit: a long recording takes minutes.
         if let Some(line) = disk.line.filter(|_| !stderr().is_terminal()) {
-            eprintln!("{}", line(&format!("{done} of {rows}"), &work.name(index), &outcome));
+            eprintln!("{}", line(&format!("{done} of {units}"), &work.name(index), &outcome));
         }
         outcomes[index] = Some(outcome);
     });

@@ -85,7 +85,7 @@ fn execute(options: &ExecOptions, pool: &GuestPool, work: &ExecWork) -> Result<E
         failed: ExecOutcome::Failed,
         line: (volumes.len() > 1).then_some(line),
     };
-    let found = disks::work_off(pool, work, volumes, disk)?;
+    let found = disks::work_off(pool, work, volumes.len(), disk)?;
     if !found.outcomes.is_empty() {
         let rows = volumes.iter().zip(found.outcomes).map(|(volume, outcome)| ExecRow {
             filesystem: volume.filesystem,

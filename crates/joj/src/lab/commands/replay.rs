@@ -86,7 +86,7 @@ fn replay(
         failed: ReplayLabOutcome::Failed,
         line: Some(|done, name, outcome| format!("{done}: {name}: {}", table::in_short(outcome))),
     };
-    let found = disks::work_off(pool, work, volumes, disk)?;
+    let found = disks::work_off(pool, work, volumes.len(), disk)?;
     if !found.outcomes.is_empty() {
         let rows = volumes.iter().zip(found.outcomes).map(|(volume, outcome)| ReplayLabRow {
             filesystem: volume.filesystem,

@@ -6,7 +6,7 @@ use joj_analysis::bench::key::Word;
 use joj_analysis::recording::whatif::advice::{self, seconds};
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::lab_result::{
-    WHATIF_LAB_FORMAT, WHATIF_LAB_VERSION, WhatifLabDisk, WhatifLabOutcome, WhatifLabResult,
+    RowAlone, WHATIF_LAB_FORMAT, WHATIF_LAB_VERSION, WhatifLabDisk, WhatifLabOutcome, WhatifLabResult,
 };
 use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifResult};
 
@@ -29,8 +29,8 @@ use crate::replay::command::bytes_before;
 use crate::show::whatif::lab as shown;
 use crate::whatif::command::{self, Forms, Recorded};
 
-/// Seconds that all configurations take on one disk, for the first forecast.
-const DISK_SECONDS: f64 = 40.0;
+/// Seconds that a row takes, for the first forecast.
+const ROW_SECONDS: f64 = 4.0;
 /// What can be done without the extension.
 const WITHOUT_WALDIO: &str = "or leave its rows out with --only";
 
@@ -65,42 +65,86 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
     let limit = TimeLimit { option: "--replay-seconds", seconds: emulated.replay_seconds };
     let pool = parts::pool(&machine_options, &guests, contents, limit)?;
     let volumes = volumes(&emulated.devices(), &emulated.filesystems());
+    let volumes: Vec<LabVolume> =
+        volumes.into_iter().map(|volume| LabVolume { same_places: true, ..volume }).collect();
     let setting =
         machine::setting(&pool.contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
+    let without =
+        pool.contents.waldio.is_none().then(|| extension_file(None, WITHOUT_WALDIO).err()).flatten();
+    let rows =
+        TableRows { wanted: wanted(options), without_waldio: without.map(|reason| reason.to_string()) };
     let job = ReplayJob {
-        command: ReplayCommand::Whatif,
+        command: ReplayCommand::Whatif(rows.measured()),
         arguments: arguments(options, &setting),
         environment: environment(),
         setting,
         volumes,
         units: Vec::new(),
     };
-    measure(options, &recorded, &pool, &ReplayWork::new(job, &recorded.file))
+    measure(options, &recorded, &pool, (&rows, &ReplayWork::new(job, &recorded.file)))
+}
+
+/// The rows of each table.
+struct TableRows {
+    wanted: Vec<Configuration>,
+    /// Why there is no waldio.
+    without_waldio: Option<String>,
+}
+
+impl TableRows {
+    fn reason(&self, row: Configuration) -> Option<&str> {
+        let has_waldio = matches!(row, Configuration::Waldio | Configuration::Bounded);
+        self.without_waldio.as_deref().filter(|_| has_waldio)
+    }
+
+    fn measured(&self) -> Vec<Configuration> {
+        self.wanted.iter().copied().filter(|row| self.reason(*row).is_none()).collect()
+    }
+
+    /// All of one disk, of those that were measured there.
+    fn all(&self, mut measured: impl Iterator<Item = Result<WhatifResult, String>>) -> Vec<RowAlone> {
+        let mut outcome = |row| match self.reason(row) {
+            Some(reason) => Err(reason.to_owned()),
+            None => measured.next().unwrap_or_else(|| Err("it was not measured".to_owned())),
+        };
+        self.wanted.iter().map(|row| (*row, outcome(*row))).collect()
+    }
+}
+
+fn wanted(options: &WhatifOptions) -> Vec<Configuration> {
+    let is_wanted = |row: &Configuration| {
+        *row == Configuration::Recorded || options.only.is_empty() || options.only.contains(row)
+    };
+    Configuration::ALL.iter().copied().filter(is_wanted).collect()
 }
 
 fn measure(
     options: &WhatifOptions,
     recorded: &Recorded,
     pool: &GuestPool,
-    work: &ReplayWork<'_, WhatifResult>,
+    (rows, work): (&TableRows, &ReplayWork<'_, WhatifResult>),
 ) -> Result<ExitCode, LabError> {
-    let volumes = &work.job.volumes;
-    let mut outcome = |index: usize, report: Result<WhatifResult, UnitError>, _: &HostShare| match report {
-        Ok(found) => told(found, recorded, &volumes[index], pool),
-        Err(reason) => WhatifLabOutcome::Failed(reason.to_string()),
+    let mut outcome = |_: usize, report: Result<WhatifResult, UnitError>, _: &HostShare| {
+        report.map_err(|reason| reason.to_string())
     };
-    let disk = DiskWork {
-        seconds: DISK_SECONDS,
+    let row = DiskWork {
+        seconds: ROW_SECONDS,
         outcome: &mut outcome,
-        failed: WhatifLabOutcome::Failed,
+        failed: Err,
         line: Some(|done, name, outcome| format!("joj: {done}, {name}: {}", in_short(outcome))),
     };
-    let found = disks::work_off(pool, work, volumes, disk)?;
+    let found = disks::work_off(pool, work, work.job.len(), row)?;
     if !found.outcomes.is_empty() {
-        let disks = volumes.iter().zip(found.outcomes).map(|(volume, outcome)| WhatifLabDisk {
-            filesystem: volume.filesystem,
-            device: volume.device.clone(),
-            outcome,
+        let has_failed = found.outcomes.iter().any(Result::is_err);
+        let mut outcomes = found.outcomes.into_iter();
+        let each = rows.measured().len();
+        let disks = work.job.volumes.iter().map(|volume| {
+            let found = WhatifLabOutcome::of_rows(rows.all(outcomes.by_ref().take(each)));
+            WhatifLabDisk {
+                filesystem: volume.filesystem,
+                device: volume.device.clone(),
+                outcome: told(found, recorded, volume),
+            }
         });
         let result = WhatifLabResult {
             format: WHATIF_LAB_FORMAT.to_owned(),
@@ -112,44 +156,32 @@ fn measure(
         let forms = Forms { text: shown::text, markdown: shown::markdown, page: shown::page };
         command::report(options, &result, &forms)?;
         if found.stop.is_none() {
-            return Ok(if result.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+            return Ok(if has_failed || result.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
     }
     Ok(guest_pool::exit_code(found.stop)?)
 }
 
-fn in_short(outcome: &WhatifLabOutcome) -> String {
-    match outcome {
-        WhatifLabOutcome::Failed(reason) => format!("FAILED: {reason}"),
-        WhatifLabOutcome::Measured(result) => {
-            let recorded = result.figures(Configuration::Recorded);
-            recorded.map_or_else(String::new, |figures| {
-                format!("{} as recorded", seconds(figures.elapsed_ns.median))
-            })
-        }
+/// Of a row that was measured alone.
+fn in_short(outcome: &Result<WhatifResult, String>) -> String {
+    let row = outcome.as_ref().map(|found| found.rows.first().map(|row| &row.outcome));
+    match row {
+        Err(reason) => format!("FAILED: {reason}"),
+        Ok(Some(WhatifOutcome::Measured(figures))) => seconds(figures.elapsed_ns.median),
+        Ok(Some(WhatifOutcome::Unavailable(reason))) => format!("cannot be had: {reason}"),
+        Ok(None) => "no row".to_owned(),
     }
 }
 
-/// The guest's result with what it does not know: names of this machine, and that its clock is exact.
-fn told(found: WhatifResult, recorded: &Recorded, volume: &LabVolume, pool: &GuestPool) -> WhatifLabOutcome {
-    let mut result = WhatifResult {
-        recording: recorded.name.clone(),
-        place: format!("{} on {}", volume.filesystem.word(), volume.device),
-        exact: true,
-        ..found
-    };
-    if pool.contents.waldio.is_none()
-        && let Err(reason) = extension_file(None, WITHOUT_WALDIO)
-    {
-        let has_waldio =
-            |which: Configuration| matches!(which, Configuration::Waldio | Configuration::Bounded);
-        for row in result.rows.iter_mut().filter(|row| has_waldio(row.configuration)) {
-            row.outcome = WhatifOutcome::Unavailable(reason.to_string());
-        }
-    }
+/// A disk's rows with what the guests do not know: names of this machine, and that their clock is exact.
+fn told(found: WhatifLabOutcome, recorded: &Recorded, volume: &LabVolume) -> WhatifLabOutcome {
+    let WhatifLabOutcome::Measured(mut result) = found else { return found };
+    result.recording.clone_from(&recorded.name);
+    result.place = format!("{} on {}", volume.filesystem.word(), volume.device);
+    result.exact = true;
     result.notes.splice(0..0, recorded.how_it_ended());
     result.advice = advice::sentences(&result);
-    WhatifLabOutcome::Measured(Box::new(result))
+    WhatifLabOutcome::Measured(result)
 }
 
 /// The words of the guest's `joj whatif`: those of this one's, with the guest's files.
@@ -159,9 +191,6 @@ fn arguments(options: &WhatifOptions, setting: &Setting) -> Vec<String> {
     let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
     add("--rounds", "1");
     add("--waldio", guest_path::WALDIO);
-    for configuration in &options.only {
-        add("--only", configuration.word());
-    }
     for (class, pattern) in &options.classes {
         add("--class", &format!("{}:{pattern}", class.word()));
     }

@@ -5,8 +5,6 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use joj_analysis::recording::lab_result::Replayed;
-use joj_analysis::recording::whatif::outcome::WhatifResult;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -63,11 +61,9 @@ fn work() -> Result<(), GuestError> {
     if let Ok(text) = fs::read_to_string(share.join(REPLAY_JOB_FILE)) {
         let job: ReplayJob = parse(&text)?;
         let replayer = Replayer::new(&job, share)?;
-        return match job.command {
-            ReplayCommand::Replay => work_off(share, &job.units, |unit| replayer.replay::<Replayed>(unit)),
-            ReplayCommand::Whatif => {
-                work_off(share, &job.units, |unit| replayer.replay::<WhatifResult>(unit))
-            }
+        return match &job.command {
+            ReplayCommand::Replay => work_off(share, &job.units, |unit| replayer.replay(unit)),
+            ReplayCommand::Whatif(_) => work_off(share, &job.units, |unit| replayer.row(unit)),
         };
     }
     if let Ok(text) = fs::read_to_string(share.join(EXEC_JOB_FILE)) {

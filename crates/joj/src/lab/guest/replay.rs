@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::bench::run::{Latency, Run, quantiles};
@@ -10,7 +10,7 @@ use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::{CellMeasurement, CellReplay};
 use joj_analysis::recording::lab_result::Replayed;
 use joj_analysis::recording::outcome::ReplayOutcome;
-use serde::de::DeserializeOwned;
+use joj_analysis::recording::whatif::outcome::WhatifResult;
 
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
@@ -19,6 +19,10 @@ use crate::lab::jobs::replay::{RECORDING_FILE, ReplayCommand, ReplayJob};
 
 /// The recording in the guest's memory: reading it from the shared directory takes the other machine's time.
 const RECORDING: &str = "/tmp/recording.joj";
+/// Where rows are replayed. The name of joj's own directory has the number of a process, and ext4 would choose a place by it.
+const ROW_DIRECTORY: &str = "/volume/row";
+/// What of a row with commits was measured apart from them.
+const BESIDE: &str = "/tmp/beside.json";
 /// How lines begin that tell how far `joj whatif` has come, and not why it failed.
 const PROGRESS: &str = "joj: round ";
 
@@ -37,12 +41,36 @@ impl<'job> Replayer<'job> {
         Ok(Replayer { job })
     }
 
-    /// Replays it on volume `number`: the JSON of the job's command.
+    /// Does unit `number` of `joj replay`.
     /// # Errors
     /// What could not be set up, or why there is no result.
-    pub fn replay<R: DeserializeOwned>(&self, number: usize) -> Result<R, GuestError> {
+    pub fn replay(&self, number: usize) -> Result<Replayed, GuestError> {
+        let output = self.said(number, guest_path::VOLUME, &[])?;
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// Does unit `number` of `joj whatif`: one row. Its commits have a volume of their own, and so have the other calls.
+    /// # Errors
+    /// What could not be set up, or why there is no result.
+    pub fn row(&self, number: usize) -> Result<WhatifResult, GuestError> {
+        let (_, row) = self.job.unit(number);
+        let row = row.ok_or(GuestError::NoUnit(number))?;
+        let mut words = vec!["--only", row.word(), "--alone"];
+        if row.has_commits() {
+            self.said(number, ROW_DIRECTORY, &[&words[..], &["--beside-to", BESIDE]].concat())?;
+            words.extend(["--beside", BESIDE]);
+        }
+        let output = self.said(number, ROW_DIRECTORY, &words)?;
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// What the job's command says of the recording in memory, in a directory of a new volume.
+    fn said(&self, number: usize, directory: &str, words: &[&str]) -> Result<Output, GuestError> {
         let job = self.job;
-        replayed(job.command, &job.volumes[number], &job.setting, &job.arguments, &job.environment)
+        let words: Vec<&str> =
+            job.arguments.iter().map(String::as_str).chain(words.iter().copied()).collect();
+        let command = (job.command.word(), directory);
+        said(command, job.unit(number).0, &job.setting, &words, &job.environment)
     }
 }
 
@@ -51,9 +79,11 @@ impl<'job> Replayer<'job> {
 /// What could not be set up, or why there is no result.
 pub fn measure(cell: &Cell, name: &str, setting: &Setting) -> Result<CellMeasurement, GuestError> {
     take(&Path::new(guest_path::SHARE).join(named_recording(name)))?;
-    let mut words = vec!["--order".to_owned(), cell.order.word().to_owned()];
-    words.extend(cell.compat.then(|| "--compat".to_owned()));
-    match replayed(ReplayCommand::Replay, &LabVolume::of(cell), setting, &words, &[])? {
+    let mut words = vec!["--order", cell.order.word()];
+    words.extend(cell.compat.then_some("--compat"));
+    let output =
+        said((ReplayCommand::Replay.word(), guest_path::VOLUME), &LabVolume::of(cell), setting, &words, &[])?;
+    match serde_json::from_slice(&output.stdout)? {
         Replayed::Calls(outcome) => Ok(measurement(&outcome)),
         Replayed::Transactions(_) => Err(GuestError::Replay("it replayed commits, not calls".to_owned())),
     }
@@ -103,25 +133,26 @@ fn take(file: &Path) -> Result<(), GuestError> {
     fs::copy(file, RECORDING).map(drop).map_err(cannot("copy the recording"))
 }
 
-/// What a command with these words says of the recording in memory.
-fn replayed<R: DeserializeOwned>(
-    command: ReplayCommand,
+/// What a command with these words says of the recording in memory, in a directory of a new volume.
+fn said(
+    (command, directory): (&str, &str),
     volume: &LabVolume,
     setting: &Setting,
-    words: &[String],
+    words: &[&str],
     environment: &[(String, String)],
-) -> Result<R, GuestError> {
+) -> Result<Output, GuestError> {
     let _stand = Stand::set_up(volume, setting)?;
+    fs::create_dir_all(directory).map_err(cannot("make a directory"))?;
     align();
     let output = Command::new(guest_path::JOJ)
-        .args([command.word(), RECORDING, guest_path::VOLUME, "--json", "-"])
+        .args([command, RECORDING, directory, "--json", "-"])
         .args(words)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .output()
         .map_err(cannot("start joj"))?;
     // Where --check found a difference the exit code is 1, and there is a result all the same.
-    if output.stdout.is_empty() {
+    if output.stdout.is_empty() && !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said: Vec<&str> = said.lines().filter(|line| !line.starts_with(PROGRESS)).collect();
         let said = said.join(" | ");
@@ -132,5 +163,5 @@ fn replayed<R: DeserializeOwned>(
             said.to_owned()
         }));
     }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    Ok(output)
 }

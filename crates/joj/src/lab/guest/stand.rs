@@ -7,7 +7,7 @@ use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::GuestError;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::{LabVolume, Setting};
-use crate::machine::proc::clock::{pause_until, shared_ns};
+use crate::machine::proc::clock::pause_until_second;
 
 /// Capacity of the device of an external journal. mkfs.ext4 makes the journal as large as the device and writes all of it.
 pub const JOURNAL_BYTES: u64 = 64 << 20;
@@ -50,6 +50,5 @@ impl Stand {
 /// Waits for the next full second. The shared directory takes this machine's time, so a cell begins at another moment of the
 /// kernel's tick in each session: an inode's time that changes, or not, between two writes is a block more or less to sync.
 pub fn align() {
-    const SECOND_NS: u64 = 1_000_000_000;
-    pause_until((shared_ns() / SECOND_NS + 1) * SECOND_NS);
+    pause_until_second();
 }

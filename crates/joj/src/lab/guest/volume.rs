@@ -23,7 +23,7 @@ impl Volume {
         if let (Filesystem::Ext4, Some(journal)) = (wanted.filesystem, journal) {
             run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-O", "journal_dev", journal])?;
         }
-        let (program, mut words) = made_with(wanted.filesystem);
+        let (program, mut words) = made_with(wanted);
         let external = match (wanted.filesystem, journal) {
             (Filesystem::Ext4, Some(journal)) => vec!["-J".to_owned(), format!("device={journal}")],
             (Filesystem::Xfs, Some(journal)) => vec!["-l".to_owned(), format!("logdev={journal}")],
@@ -68,12 +68,18 @@ impl Drop for Volume {
     }
 }
 
+/// Everything is initialised now: else a kernel thread would do it beside the measurement.
+const OF_EXT4: &str = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+/// The same, and with the number of which, and of its name, comes the group of blocks that a directory of the root is in.
+const OF_EXT4_IN_SAME_PLACES: &str =
+    "nodiscard,lazy_itable_init=0,lazy_journal_init=0,hash_seed=00000000-0000-4000-8000-000000000001";
+
 /// The program, and its words: quiet, by force, and without discarding the device first, which an SD card takes for 20 s.
-fn made_with(kind: Filesystem) -> (&'static str, Vec<&'static str>) {
-    match kind {
-        // Everything is initialised now: else a kernel thread would do it beside the measurement.
+fn made_with(wanted: &LabVolume) -> (&'static str, Vec<&'static str>) {
+    match wanted.filesystem {
         Filesystem::Ext4 => {
-            ("mkfs.ext4", vec!["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"])
+            let extended = if wanted.same_places { OF_EXT4_IN_SAME_PLACES } else { OF_EXT4 };
+            ("mkfs.ext4", vec!["-q", "-F", "-E", extended])
         }
         Filesystem::Xfs => ("mkfs.xfs", vec!["-q", "-f", "-K"]),
         Filesystem::Btrfs => ("mkfs.btrfs", vec!["-q", "-f", "-K"]),

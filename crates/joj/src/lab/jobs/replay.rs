@@ -1,5 +1,6 @@
 //! What the host tells the guest about replays of a recording.
 
+use joj_analysis::recording::whatif::configuration::Configuration;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::job::{LabVolume, Setting};
@@ -10,21 +11,28 @@ pub const REPLAY_JOB_FILE: &str = "replay.json";
 pub const RECORDING_FILE: &str = "recording.joj";
 
 /// What replays it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplayCommand {
     /// `joj replay`
     Replay,
-    /// `joj whatif`
-    Whatif,
+    /// `joj whatif` for these rows. A row's figures would depend on what the one before it left on the disk: so each has its own.
+    Whatif(Vec<Configuration>),
 }
 
 impl ReplayCommand {
     /// The word behind `joj`.
-    pub fn word(self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self {
             Self::Replay => "replay",
-            Self::Whatif => "whatif",
+            Self::Whatif(_) => "whatif",
+        }
+    }
+
+    fn rows(&self) -> &[Configuration] {
+        match self {
+            Self::Replay => &[],
+            Self::Whatif(rows) => rows,
         }
     }
 }
@@ -42,6 +50,21 @@ pub struct ReplayJob {
     pub arguments: Vec<String>,
     /// Environment variables that joj was given, and that the replay shall have.
     pub environment: Vec<(String, String)>,
-    /// The numbers of the volumes that this guest replays on.
+    /// The numbers of the units that this guest does.
     pub units: Vec<usize>,
+}
+
+impl ReplayJob {
+    /// How many units there are: all rows of the first volume, then those of the next.
+    pub fn len(&self) -> usize {
+        self.volumes.len() * self.command.rows().len().max(1)
+    }
+
+    /// On which volume unit `number` is, made anew for it, and which row it is.
+    pub fn unit(&self, number: usize) -> (&LabVolume, Option<Configuration>) {
+        match self.command.rows() {
+            [] => (&self.volumes[number], None),
+            rows => (&self.volumes[number / rows.len()], Some(rows[number % rows.len()])),
+        }
+    }
 }

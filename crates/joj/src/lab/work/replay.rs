@@ -1,4 +1,4 @@
-//! A recording's replays as work for guests: each filesystem on a device has a guest of its own.
+//! A recording's replays as work for guests: each filesystem on a device, and each row there, has a guest of its own.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -24,7 +24,8 @@ impl<R: DeserializeOwned + Send> Work for ReplayWork<'_, R> {
     type Report = R;
 
     fn name(&self, unit: usize) -> String {
-        self.job.volumes[unit].name()
+        let (volume, row) = self.job.unit(unit);
+        row.map_or_else(|| volume.name(), |row| format!("{}, {}", volume.name(), row.title()))
     }
 
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {

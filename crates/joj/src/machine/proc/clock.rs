@@ -30,6 +30,12 @@ pub fn pause_until(at_ns: u64) {
     }
 }
 
+/// Waits for the next full second.
+pub fn pause_until_second() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    pause_until((shared_ns() / SECOND_NS + 1) * SECOND_NS);
+}
+
 /// Seconds since 1970.
 pub fn calendar_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
