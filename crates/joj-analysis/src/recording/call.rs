@@ -108,7 +108,8 @@ words! {
         /// files.
         DropCaches = 43 "drop_caches",
         /// No call: the thread ended, and by itself: neither another thread nor a signal ended it. Or a signal ended the program, of which
-        /// it is the first thread. result: 1 where its process ends with it, else 0.
+        /// it is the first thread. result: 1 where its process ends with it, 2 where a tracer tells that
+        /// of the program's first thread and nothing of others, else 0.
         Ended = 44 "ended",
     }
 }
@@ -194,6 +195,8 @@ pub struct RecordedCall {
 impl RecordedCall {
     /// `result` of a thread's end with which its process ends.
     pub const PROCESS_ENDS: i64 = 1;
+    /// The same of the program's first thread, by a tracer: it does not tell how others end.
+    pub const PROGRAM_ENDS: i64 = 2;
     /// `flags` of a close after which the description is open still, through a descriptor that another process inherited.
     pub const STAYS_OPEN: u32 = 1;
     /// `flags` of a call that sets attributes: permissions.

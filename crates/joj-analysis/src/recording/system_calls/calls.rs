@@ -79,7 +79,11 @@ impl Calls {
                 process,
                 thread,
                 descriptor: -1,
-                result: if end == ThreadEnd::WithProcess { RecordedCall::PROCESS_ENDS } else { 0 },
+                result: match end {
+                    ThreadEnd::WithProcess => RecordedCall::PROCESS_ENDS,
+                    ThreadEnd::WithProgram => RecordedCall::PROGRAM_ENDS,
+                    ThreadEnd::ByItself | ThreadEnd::ByOthers => 0,
+                },
                 ..RecordedCall::default()
             };
             self.output.push(RecordedCall { kind: CallKind::Ended, ..row });

@@ -50,6 +50,8 @@ pub enum ThreadEnd {
     ByItself,
     /// It called exit_group, or was the last one, or it was the program's first one and a signal ended it.
     WithProcess,
+    /// It was the program's first one, and how others ended nobody knows.
+    WithProgram,
 }
 
 /// How a new thread relates to the one that made it.

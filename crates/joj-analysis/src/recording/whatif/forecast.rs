@@ -15,6 +15,8 @@
 //! forecast   A  call  1 ms | wakes B         B  own time 4 ms | call
 //! ```
 
+use std::collections::{HashMap, HashSet};
+
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::order::{CallOrder, Wait};
 
@@ -36,11 +38,30 @@ impl Ends {
 /// The row by which the program ends: its first process. `None` where the recording does not have it.
 pub fn program_end(calls: &[RecordedCall]) -> Option<usize> {
     let first = calls.iter().find(|call| !call.kind.is_no_call())?;
-    calls.iter().rposition(|call| {
-        call.kind == CallKind::Ended
-            && call.process == first.process
-            && call.result == RecordedCall::PROCESS_ENDS
-    })
+    calls.iter().rposition(|call| ends_process(call) && call.process == first.process)
+}
+
+fn ends_process(call: &RecordedCall) -> bool {
+    call.kind == CallKind::Ended && call.result != 0
+}
+
+/// The processes that were over by themselves when the program ended, and so were those that began them; the first one is among them.
+fn over_before(calls: &[RecordedCall], end: usize) -> HashSet<u32> {
+    let mut began_by: HashMap<u32, u32> = HashMap::new();
+    let mut ended: HashSet<u32> = HashSet::new();
+    for call in &calls[..=end] {
+        if let (CallKind::Fork, Ok(child)) = (call.kind, u32::try_from(call.result)) {
+            began_by.insert(child, call.process);
+        }
+        if ends_process(call) {
+            ended.insert(call.process);
+        }
+    }
+    let is_over = |process: &u32| {
+        let line = std::iter::successors(Some(*process), |process| began_by.get(process).copied());
+        line.take(began_by.len() + 1).all(|process| ended.contains(&process))
+    };
+    ended.iter().copied().filter(is_over).collect()
 }
 
 /// How long the program took in the recording: until its end, or else to the end of the last call or thread.
@@ -51,7 +72,8 @@ pub fn recorded_ns(calls: &[RecordedCall]) -> u64 {
 }
 
 /// From the begin of the recording to the program's end when calls take `durations_ns`; where the recording does not have that, to the end of
-/// the last call or thread. Where `is_joined` says so, no think time is before a call.
+/// the last call or thread. Threads and processes that were over by themselves before the program are over before it here, too: it may have
+/// looked for that, and did not have to wait. Where nobody knows how they ended, all that they did before counts. Where `is_joined` says so, no think time is before a call.
 /// # Panics
 /// Where a list is not as long as the calls.
 pub fn elapsed_ns(
@@ -66,8 +88,14 @@ pub fn elapsed_ns(
         own.iter().for_each(|call| thread_of[*call as usize] = thread);
     }
     let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
-    let (mut elapsed_ns, mut program_ns) = (0, None);
     let program_end = program_end(calls);
+    let over = program_end.filter(|end| calls[*end].result == RecordedCall::PROCESS_ENDS);
+    let over = over.map(|end| over_before(calls, end));
+    let counts = |index: usize| {
+        let is_over = || over.as_ref().is_none_or(|over| over.contains(&calls[index].process));
+        program_end.is_none_or(|end| index <= end) && is_over()
+    };
+    let mut elapsed_ns = 0;
     for (index, call) in calls.iter().enumerate() {
         let thread = thread_of[index];
         let of = |wait: &Wait| ends.of(wait.thread, wait.calls);
@@ -77,21 +105,23 @@ pub fn elapsed_ns(
         let end_ns = if call.kind == CallKind::Woken {
             woken_ns(order, &ends, index, free_ns, think_ns)
         } else if call.kind == CallKind::Ended {
-            let end_ns = free_ns + think_ns;
-            elapsed_ns = elapsed_ns.max(end_ns);
-            program_ns = program_ns.or((program_end == Some(index)).then_some(end_ns));
+            if counts(index) {
+                elapsed_ns = elapsed_ns.max(free_ns + think_ns);
+            }
             free_ns
         } else if call.kind.is_no_call() && call.kind != CallKind::Released {
             free_ns.max(ready_ns)
         } else {
             let think_ns = if is_joined(index) { 0 } else { think_ns };
             let end_ns = ready_ns.max(free_ns + think_ns) + durations_ns[index];
-            elapsed_ns = elapsed_ns.max(end_ns);
+            if over.is_none() && counts(index) {
+                elapsed_ns = elapsed_ns.max(end_ns);
+            }
             end_ns
         };
         ends.threads[thread as usize].push(end_ns);
     }
-    program_ns.unwrap_or(elapsed_ns)
+    elapsed_ns
 }
 
 /// So long after its waker's last call as in the recording, and no earlier than it waits. Where the waker is not known nothing is waited for.
@@ -215,6 +245,27 @@ mod tests {
         assert_eq!(forecast(&calls, &[100, 20, 20, 10, 0, 10, 0]), 300);
         assert_eq!(forecast(&calls, &[1, 20, 20, 10, 0, 10, 0]), 201);
         assert_eq!((program_end(&calls), recorded_ns(&calls)), (Some(4), 300));
+        // One that was over is so again.
+        let over = of(1, RecordedCall { result: 0, begin_ns: 290, thread: 2, ..ended });
+        let before: Vec<RecordedCall> =
+            calls[..4].iter().copied().chain([over]).chain(calls[4..].iter().copied()).collect();
+        assert_eq!(forecast(&before, &[1, 20, 20, 60, 0, 0, 10, 0]), 340);
+        assert_eq!(forecast(&before, &[1, 20, 20, 10, 0, 0, 10, 0]), 290);
+        // Process 3 was over, but process 2, which began it, was not.
+        let fork = |process, child| {
+            of(process, RecordedCall { kind: CallKind::Fork, result: child, ..call(2, 0, 20, 0) })
+        };
+        let child_ended = of(3, RecordedCall { begin_ns: 280, thread: 4, ..ended });
+        let mut begun = vec![fork(1, 2), fork(2, 3)];
+        begun.extend(&calls[..4]);
+        begun.extend([child_ended, calls[4]]);
+        assert_eq!(over_before(&begun, 7), HashSet::from([1]));
+        begun.insert(6, of(2, RecordedCall { begin_ns: 281, thread: 3, ..ended }));
+        assert_eq!(over_before(&begun, 8), HashSet::from([1, 2, 3]));
+        // By a tracer nobody knows how others ended.
+        let told = RecordedCall { result: RecordedCall::PROGRAM_ENDS, ..calls[4] };
+        let by_tracer = [calls[0], calls[3], told, calls[5]];
+        assert_eq!(forecast(&by_tracer, &[1, 10, 0, 10]), 290);
         // A thread's end is not the program's.
         let calls = [calls[0], calls[1], RecordedCall { result: 0, ..calls[4] }, calls[5]];
         assert_eq!((program_end(&calls), recorded_ns(&calls)), (None, 360));

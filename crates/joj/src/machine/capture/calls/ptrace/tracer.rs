@@ -272,7 +272,7 @@ impl Tracer {
             && *command == thread
         {
             *exit_code = Some(code);
-            end = ThreadEnd::WithProcess;
+            end = ThreadEnd::WithProgram;
         }
         if let Some(task) = self.tasks.remove(&thread) {
             if let Some(under_way) = task.under_way {
