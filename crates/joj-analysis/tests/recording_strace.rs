@@ -87,6 +87,8 @@ fn a_thread_that_begins_an_execve_goes_on_as_its_process() {
         "7 open(d2 /w/b) = 4",
         "7 fork() = 8",
         "7 released(d2) = 0",
+        // What comes now comes after what thread 8 did.
+        "7 woken() = 8",
         "7 write(d1 +1) = 1",
         "7 released(d1) = 0",
     ];
