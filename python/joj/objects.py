@@ -8,7 +8,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -32,6 +32,8 @@ PIECE_BYTES = 4 << 20
 FAILURES_MAX = 20
 #: Who waits so long is told for what.
 QUIET_SECONDS = 1.0
+#: After so long a wait looks whether there was a signal.
+LOOK_SECONDS = 1.0
 #: Google's client tries for 15 minutes where nothing is said.
 GOOGLE_RETRY = "retry_limit_seconds"
 GOOGLE_RETRY_SECONDS = 30
@@ -191,9 +193,16 @@ def _beside(work: Callable[[], Result], tell: Callable[[], None]) -> Result:
     try:
         if not wait([future], QUIET_SECONDS).done:
             tell()
-        return future.result()
+        return _given(future)
     finally:
         pool.shutdown(wait=future.done())
+
+
+def _given(future: Future[Result]) -> Result:
+    """What the work gives. In short waits: a signal that comes just before one is heard only after it."""
+    while not future.done():
+        wait([future], LOOK_SECONDS)
+    return future.result()
 
 
 def fetch(objects: Objects, progress: Callable[[Progress], None] | None = None) -> Fetched:
@@ -222,8 +231,9 @@ def _fetch_all(
     if sizes:
         progress(told)
     failures = 0
-    reasons = pool.map(lambda number: _fetch(objects, number, fetched), range(len(sizes)))
-    for number, reason in enumerate(reasons):
+    reasons = [pool.submit(_fetch, objects, number, fetched) for number in range(len(sizes))]
+    for number, future in enumerate(reasons):
+        reason = _given(future)
         if reason is None:
             failures = 0
             fetched.paths.append(fetched.places[number])
