@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use record::{HELD, OPEN, PRESENT, Row, compile, has, methods, program, record_command, rows};
+use record::{ENDED, HELD, OPEN, PRESENT, Row, compile, has, methods, program, record_command, rows};
 use replay::{Scratch, replay, told};
 
 /// The program with every call that a recording has, and the directory that it works in.
@@ -210,7 +210,11 @@ fn both_ways_see_the_same_calls() {
                 told(&record_command(method, &recording, &[&"sh", &"-c", &ALONE, &place, &"place"]));
             assert_eq!(code, Some(0), "{method}: {said}");
             std::fs::remove_dir_all(&place).expect("it goes");
-            rows(&recording).into_iter().map(Row::without_its_run).collect()
+            let mut rows: Vec<Row> = rows(&recording).into_iter().map(Row::without_its_run).collect();
+            let end = rows.iter_mut().rfind(|row| row.code == ENDED).expect("the program's end");
+            // A tracer says by it that it knows nothing of others.
+            assert_eq!(std::mem::take(&mut end.result), if method == "ptrace" { 2 } else { 1 });
+            rows
         })
         .collect();
     for (number, row) in seen[0].iter().enumerate() {
