@@ -66,6 +66,11 @@ INLINE bool is_same(struct wait *one, struct wait *other) {
   return one->number == other->number && one->argument == other->argument;
 }
 
+/* How long it waited in vain for what it waits for now. */
+INLINE u64 in_vain_for(struct begun *thread, struct wait *wait) {
+  return is_same(&thread->in_vain, wait) ? thread->in_vain_ns : 0;
+}
+
 INLINE void tell_wake_up(struct begun *woken, u32 thread) {
   struct wake_up *wake_up = &woken->wake_up;
   struct event_head head = {};
@@ -73,7 +78,7 @@ INLINE void tell_wake_up(struct begun *woken, u32 thread) {
   head.begin_ns = wake_up->time_ns;
   // From a page fault it is woken in no call, and nobody knows since when it waited.
   if (wake_up->wait.since_ns)
-    head.values[0] = woken->waited_ns + (is_same(&woken->in_vain, &wake_up->wait) ? woken->in_vain_ns : 0) + wake_up->time_ns - wake_up->wait.since_ns;
+    head.values[0] = woken->waited_ns + in_vain_for(woken, &wake_up->wait) + wake_up->time_ns - wake_up->wait.since_ns;
   head.thread = thread;
   head.process = wake_up->waker;
   send(&head, sizeof(head));
@@ -181,12 +186,12 @@ INLINE bool is_broken(s64 result) {
 /* A call without a row is over. */
 INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
   struct wait *wait = &thread->wait;
-  u64 time_ns = now_ns();
   if (!wait->since_ns) return;
   bool is_woken = thread->wake_up.waker && thread->wake_up.wait.since_ns == wait->since_ns;
   if (is_broken(result) || times_out(wait->number, result)) {
     if (is_woken && is_broken(result)) return;
     if (is_woken) thread->wake_up.waker = 0;
+    u64 time_ns = now_ns();
     if (time_ns - wait->since_ns >= WAIT_MIN_NS) waited_in_vain(thread, wait, time_ns);
   } else if (is_woken && wait->sleep_ns) {
     thread->wake_up.waker = 0;
@@ -194,7 +199,7 @@ INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
     tell_wake_up(thread, id);
   } else if (is_woken) {
     // There is no row for that: it belongs to the next one.
-    thread->waited_ns += time_ns - wait->since_ns + (is_same(&thread->in_vain, wait) ? thread->in_vain_ns : 0);
+    thread->waited_ns += in_vain_for(thread, wait) + now_ns() - wait->since_ns;
     thread->in_vain_ns = 0;
     thread->wake_up.waker = 0;
   } else if (is_same(&thread->in_vain, wait)) {

@@ -5,7 +5,7 @@
  * the call returns: the kernel has touched those pages then, so they are there.
  *
  *   helpers.h  eBPF itself      kernel.h  the kernel's structs
- *   begun.h    what each thread is in, and sleeps that a signal breaks
+ *   begun.h    the call that each thread is in, and how long it waits for others
  *   threads.h  threads begin, end and wake each other */
 #include "kernel.h"
 

@@ -6,8 +6,16 @@ mod replay;
 
 use std::path::Path;
 
-use record::{ENDED, FORK, WOKEN, methods, program, record_command, rows};
+use record::{ENDED, FORK, Row, WOKEN, methods, program, record_command, rows};
 use replay::{Scratch, told};
+
+/// The rows of a command's recording; it ends with this code.
+fn recorded(scratch: &Scratch, method: &str, words: &[&dyn AsRef<std::ffi::OsStr>], code: i32) -> Vec<Row> {
+    let recording = scratch.file("it.joj");
+    let (found, said) = told(&record_command(method, &recording, words));
+    assert_eq!(found, Some(code), "{method}: {said}");
+    rows(&recording)
+}
 
 /// The reader sleeps until the writer, which waits for a child meanwhile, hands it a word.
 #[test]
@@ -15,17 +23,14 @@ fn who_woke_a_thread_is_in_a_recording_of_ebpf() {
     let scratch = Scratch::new("live-woken");
     let script = "{ sleep 0.3; echo one > $0/first; echo word; } | { read word; echo $word > $0/second; }";
     for method in methods() {
-        let recording = scratch.file(&format!("{method}.joj"));
         let place = scratch.as_ref();
-        let (code, said) = told(&record_command(method, &recording, &[&"sh", &"-c", &script, &place]));
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let rows = rows(&recording);
+        let rows = recorded(&scratch, method, &[&"sh", &"-c", &script, &place], 0);
         if method == "ptrace" {
             assert!(rows.iter().all(|row| row.code != WOKEN), "a tracer does not see it");
             continue;
         }
-        let opens = |name: &str| -> &record::Row {
-            let is_it = |row: &&record::Row| row.opens(&place.join(name));
+        let opens = |name: &str| -> &Row {
+            let is_it = |row: &&Row| row.opens(&place.join(name));
             rows.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {rows:#?}"))
         };
         let (first, second) = (opens("first"), opens("second"));
@@ -70,10 +75,7 @@ fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
     let Some(binary) = program(&scratch, "waits", WAITS) else { return };
     let place: &Path = scratch.as_ref();
     for method in methods() {
-        let recording = scratch.file(&format!("{method}.joj"));
-        let (code, said) = told(&record_command(method, &recording, &[&binary, &place]));
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let rows = rows(&recording);
+        let rows = recorded(&scratch, method, &[&binary, &place], 0);
         let thread_of = |name: &str| rows.iter().find(|row| row.path.ends_with(name)).expect(name).thread;
         let (main, child) = (thread_of("/last"), thread_of("/child"));
         let mut ended: Vec<i64> = rows.iter().filter(|row| row.code == ENDED).map(|row| row.thread).collect();
@@ -86,10 +88,10 @@ fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
             continue;
         }
         assert_eq!(ended, [main, child], "{rows:#?}");
-        let process_ends = |row: &&record::Row| row.code == ENDED && row.result == 1;
+        let process_ends = |row: &&Row| row.code == ENDED && row.result == 1;
         assert_eq!(rows.iter().filter(process_ends).count(), 2, "{rows:#?}");
         let forked = rows.iter().find(|row| row.code == FORK && row.result == child).expect("a fork");
-        let is_it = |row: &&record::Row| row.code == WOKEN && row.thread == main && row.result == child;
+        let is_it = |row: &&Row| row.code == WOKEN && row.thread == main && row.result == child;
         let woken = rows.iter().find(is_it).expect("a wake-up");
         let since_fork_ns = woken.begin_ns - forked.begin_ns;
         assert!((1..=since_fork_ns - 100_000_000).contains(&woken.bytes), "{since_fork_ns}: {woken:?}");
@@ -139,12 +141,9 @@ fn waits_with_a_timeout_that_end_in_vain_are_one_wait() {
         return;
     }
     for how in ["poll", "epoll", "select", "semaphore"] {
-        let recording = scratch.file(&format!("{how}.joj"));
-        let (code, said) = told(&record_command("bpf", &recording, &[&binary, &how, &scratch.as_ref()]));
-        assert_eq!(code, Some(0), "{how}: {said}");
-        let rows = rows(&recording);
+        let rows = recorded(&scratch, "bpf", &[&binary, &how, &scratch.as_ref()], 0);
         let forked = rows.iter().find(|row| row.code == FORK).expect("a child");
-        let is_it = |row: &&record::Row| row.code == WOKEN && row.result == forked.result;
+        let is_it = |row: &&Row| row.code == WOKEN && row.result == forked.result;
         let woken = rows.iter().find(is_it).unwrap_or_else(|| panic!("{how}: {rows:#?}"));
         // All but the first look, and the time between two.
         let since_ns = woken.begin_ns - forked.begin_ns;
@@ -218,10 +217,7 @@ fn a_sleep_that_a_signal_breaks_and_that_goes_on_is_no_wait() {
     }
     let place: &Path = scratch.as_ref();
     for (how, wakers) in [("on", 0), ("select", 0), ("until", 0), ("poll", 0), ("pause", 0), ("work", 2)] {
-        let recording = scratch.file(&format!("{how}.joj"));
-        let (code, said) = told(&record_command("bpf", &recording, &[&binary, &how, &place]));
-        assert_eq!(code, Some(0), "{how}: {said}");
-        let rows = rows(&recording);
+        let rows = recorded(&scratch, "bpf", &[&binary, &how, &place], 0);
         let last = rows.iter().find(|row| row.opens(&place.join("last"))).expect("the last file");
         let woken: Vec<_> = rows
             .iter()
@@ -229,7 +225,7 @@ fn a_sleep_that_a_signal_breaks_and_that_goes_on_is_no_wait() {
             .collect();
         assert_eq!(woken.len(), wakers, "{how}: {rows:#?}");
         // As long as its own sleep, not the one before.
-        let is_one = |row: &&record::Row| (1..190_000_000).contains(&row.bytes);
+        let is_one = |row: &&Row| (1..190_000_000).contains(&row.bytes);
         assert!(woken.iter().all(is_one), "{how}: {rows:#?}");
     }
 }
@@ -267,11 +263,8 @@ fn who_ended_a_process_stands_for_it() {
         return;
     }
     for how in ["parent", "other"] {
-        let recording = scratch.file(&format!("{how}.joj"));
         let words: [&dyn AsRef<std::ffi::OsStr>; 4] = [&"setsid", &binary, &how, &scratch.as_ref()];
-        let (code, said) = told(&record_command("bpf", &recording, &words));
-        assert_eq!(code, Some(137), "{how}: {said}");
-        let rows = rows(&recording);
+        let rows = recorded(&scratch, "bpf", &words, 137);
         let place: &Path = scratch.as_ref();
         let thread_of =
             |name: &str| rows.iter().find(|row| row.opens(&place.join(name))).map(|row| row.thread);
@@ -303,15 +296,12 @@ fn a_new_program_begins_when_the_thread_that_runs_it_has_done_its_work() {
     let scratch = Scratch::new("live-runs");
     let Some(binary) = program(&scratch, "runs", RUNS) else { return };
     for method in methods() {
-        let (recording, file) = (scratch.file(&format!("{method}.joj")), scratch.file(method));
-        let (code, said) = told(&record_command(method, &recording, &[&binary, &file]));
-        assert_eq!(code, Some(0), "{method}: {said}");
-        let rows = rows(&recording);
+        let file = scratch.file(method);
+        let rows = recorded(&scratch, method, &[&binary, &file], 0);
         let opened = rows.iter().find(|row| row.opens(&file)).expect("a file");
         let forked = rows.iter().find(|row| row.code == FORK).expect("a thread");
-        let runs = |row: &&record::Row| {
-            row.code == WOKEN && row.thread == opened.thread && row.result == forked.result
-        };
+        let runs =
+            |row: &&Row| row.code == WOKEN && row.thread == opened.thread && row.result == forked.result;
         let woken = rows.iter().find(runs).unwrap_or_else(|| panic!("{method}: {rows:#?}"));
         assert!(woken.begin_ns - forked.begin_ns >= 200_000_000, "{method}: {woken:?}");
     }

@@ -96,6 +96,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
         if !is_turn || shared.stop.load(Ordering::Relaxed) {
             break;
         }
+        let since_ns = free_ns.unwrap_or_else(|| began_ns(shared, thread));
         let in_calls_ns = outcome.in_calls_ns;
         let is_left_out = shared.plan.left_out.get(index as usize).is_some_and(|is_left_out| *is_left_out)
             || call.fails_for_others_reasons()
@@ -103,8 +104,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             || call.leaves_open();
         // What a recording says of the time before is done before.
         if !is_left_out && (call.kind == CallKind::Released || !call.kind.is_no_call()) {
-            let free_ns_or_begin = free_ns.unwrap_or_else(|| began_ns(shared, thread));
-            if let Some(at_ns) = time_of(shared, call, index as usize, free_ns_or_begin) {
+            if let Some(at_ns) = time_of(shared, call, index as usize, since_ns) {
                 if !pause(at_ns, &shared.stop) {
                     break;
                 }
@@ -112,8 +112,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             }
             free_ns = Some(one(shared, call, &mut memory, &mut outcome));
         }
-        let since_ns = || free_ns.unwrap_or_else(|| began_ns(shared, thread));
-        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index, since_ns())).flatten() {
+        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index, since_ns)).flatten() {
             if !pause(woken_ns, &shared.stop) {
                 break;
             }
@@ -130,14 +129,14 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
 }
 
 /// When the thread is woken: so long after its waker's last call as in the recording, but not before it waits. `None` where no such time is
-/// to be kept. `is_free_ns`: since when it does what it does before.
-fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32, is_free_ns: u64) -> Option<u64> {
+/// to be kept. `since_ns`: since when it does what it does before.
+fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32, since_ns: u64) -> Option<u64> {
     let order = &shared.plan.order;
     let wakeup = order.wakeups.get(&index).filter(|_| shared.choice == OrderChoice::Dependent)?;
     let woken_ns =
         ended_ns(shared, &wakeup.waker) + call.begin_ns.saturating_sub(order.ready_ns[index as usize]);
     // Where the thread comes later than that, it does not wait at all.
-    Some(woken_ns.max(is_free_ns + wakeup.own_ns))
+    Some(woken_ns.max(since_ns + wakeup.own_ns))
 }
 
 /// When the fork that began a thread was over, or else the replay's begin.
@@ -149,15 +148,15 @@ fn ended_ns(shared: &Shared<'_>, wait: &Wait) -> u64 {
     shared.turns[wait.thread as usize].ended_ns(wait.calls)
 }
 
-/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once. `is_free_ns`: since when its thread does what comes before.
-fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize, is_free_ns: u64) -> Option<u64> {
+/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once. `since_ns`: since when its thread does what comes before.
+fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize, since_ns: u64) -> Option<u64> {
     let ready_ns = shared.plan.order.ready_ns[index];
     match shared.choice {
         OrderChoice::Fast => None,
         OrderChoice::Timed => Some(shared.begin_ns + call.begin_ns),
         // In the recording that was at `ready_ns`.
         OrderChoice::Dependent if ready_ns == 0 => Some(shared.begin_ns + call.begin_ns),
-        OrderChoice::Dependent => Some(is_free_ns + call.begin_ns.saturating_sub(ready_ns)),
+        OrderChoice::Dependent => Some(since_ns + call.begin_ns.saturating_sub(ready_ns)),
     }
 }
 
