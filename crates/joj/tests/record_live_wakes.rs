@@ -98,7 +98,7 @@ fn how_long_a_thread_waited_and_which_ended_by_themselves_is_told() {
     }
 }
 
-/// A thread looks each 20 ms whether its child, which makes a file after 0.2 s, is done: by poll, epoll, select, or a semaphore.
+/// A thread looks each 20 ms whether its child, which makes a file after 0.21 s, is done: by poll, epoll, select, or a semaphore.
 const LOOKS: &str = r#"
 #include <fcntl.h>
 #include <poll.h>
@@ -117,7 +117,7 @@ int main(int count, char **words) {
   if (count != 3 || chdir(words[2]) || pipe(ends) || sem_init(done, 1, 0)) return 1;
   struct epoll_event event = {.events = EPOLLIN};
   epoll_ctl(events, EPOLL_CTL_ADD, ends[0], &event);
-  if (!fork()) { usleep(200000); make("child"); sem_post(done); if (write(ends[1], "x", 1) != 1) abort(); _exit(0); }
+  if (!fork()) { usleep(210000); make("child"); sem_post(done); if (write(ends[1], "x", 1) != 1) abort(); _exit(0); }
   struct pollfd look = {.fd = ends[0], .events = POLLIN};
   for (;;) {
     if (!strcmp(words[1], "poll") && poll(&look, 1, 20)) break;
@@ -141,13 +141,16 @@ fn waits_with_a_timeout_that_end_in_vain_are_one_wait() {
         return;
     }
     for how in ["poll", "epoll", "select", "semaphore"] {
-        let rows = recorded(&scratch, "bpf", &[&binary, &how, &scratch.as_ref()], 0);
-        let forked = rows.iter().find(|row| row.code == FORK).expect("a child");
-        let is_it = |row: &&Row| row.code == WOKEN && row.result == forked.result;
-        let woken = rows.iter().find(is_it).unwrap_or_else(|| panic!("{how}: {rows:#?}"));
+        // Where the child is done just as a look's time is over, it wakes nobody.
+        let waited = (0..5).find_map(|_| {
+            let rows = recorded(&scratch, "bpf", &[&binary, &how, &scratch.as_ref()], 0);
+            let forked = rows.iter().find(|row| row.code == FORK).expect("a child");
+            let is_it = |row: &&Row| row.code == WOKEN && row.result == forked.result;
+            rows.iter().find(is_it).map(|woken| (woken.begin_ns - forked.begin_ns, woken.bytes))
+        });
+        let (since_ns, waited_ns) = waited.unwrap_or_else(|| panic!("{how}: no wake-up by the child"));
         // All but the first look, and the time between two.
-        let since_ns = woken.begin_ns - forked.begin_ns;
-        assert!((since_ns * 3 / 4..=since_ns).contains(&woken.bytes), "{how}, {since_ns}: {woken:?}");
+        assert!((since_ns / 2..=since_ns).contains(&waited_ns), "{how}: {waited_ns} of {since_ns} ns");
     }
 }
 
