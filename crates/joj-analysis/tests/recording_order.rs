@@ -182,9 +182,63 @@ fn a_woken_thread_goes_on_after_what_its_waker_did_last() {
         assert_eq!(waker, Some(Wait { thread, calls }), "row {call}");
     }
     assert_eq!(order.wakeups.len(), wakers.len());
-    // Think time counts from the waker's last call, and behind the wake-up from that; where nobody is known, from the one before.
-    let ready_ns = [4, 5, 6, 8, 9, 11].map(|call| order.ready_ns[call]);
-    assert_eq!(ready_ns, [5_100, 5_200, 5_300, 5_100, 30, 7_000]);
+    // So long after its waker's last call. Think time counts from the wake-up, and where nobody is known, from what was before.
+    let after_ns = [4, 5, 8, 9].map(|call| order.wakeups[&call].after_ns);
+    assert_eq!(after_ns, [100, 100, 900, 6_970]);
+    assert_eq!([6, 11].map(|call| order.ready_ns[call]), [5_300, 7_000]);
+}
+
+/// The second process asks at 30, and gets the lock 40 behind the unlock.
+#[test]
+fn who_waits_for_a_lock_does_nothing_by_itself_meanwhile() {
+    let lock = |at: u32, process: u32, kind: &str, start: u32, found: &str| {
+        let asked = format!("l_type=F_{kind}, l_whence=SEEK_SET, l_start={start}, l_len=1");
+        format!("{process} 00:00:00.{at:06} fcntl(3, F_SETLK, {{{asked}}}) = {found} <0.000002>\n")
+    };
+    let open =
+        |at: u32, process: u32| format!("{process} 00:00:00.{at:06} open(\"/d/a\", O_RDWR) = 3 <0.000001>\n");
+    let failed = "-1 EAGAIN (Resource temporarily unavailable)";
+    let [asks, gets] = [lock(30, 2, "WRLCK", 7, failed), lock(140, 2, "WRLCK", 7, "0")];
+    let calls = |between: &str, unlock: String| {
+        [
+            open(1, 1),
+            open(10, 2),
+            lock(20, 1, "WRLCK", 7, "0"),
+            asks.clone(),
+            lock(60, 2, "RDLCK", 9, "0"),
+            between.to_owned(),
+            unlock,
+            gets.clone(),
+        ]
+        .concat()
+    };
+    let look = "2 00:00:00.000080 pread64(3, \"x\", 8, 0) = 8 <0.000001>\n";
+    let write = "2 00:00:00.000080 pwrite64(3, \"x\", 8, 0) = 8 <0.000001>\n";
+    let unlock = || lock(100, 1, "UNLCK", 7, "0");
+    let found = order(&import(&calls(look, unlock())));
+    let wakeup = found.wakeups[&7];
+    let unlocked = Wait { thread: 0, calls: 3 };
+    assert_eq!((wakeup.waker, wakeup.own_ns), (unlocked, 0));
+    assert_eq!((wakeup.asked_ns, wakeup.after_ns), (72_000, 40_000));
+    // It asked at 30 for a lock that is given back at 102, 66, 20.
+    let gets = [102, 66, 20].map(|unlocked_us| wakeup.goes_on_ns(unlocked_us * 1000, 30_000));
+    assert_eq!(gets, [142_000, 86_000, 30_000], "after half the wait half as long");
+    assert_eq!(found.ready_ns[3..], [10_000, u64::MAX, u64::MAX, 21_000, u64::MAX]);
+    for (what, text) in [
+        ("it does something else meanwhile", calls(write, unlock())),
+        ("another byte", calls(look, lock(100, 1, "UNLCK", 8, "0"))),
+        ("its own process gave it back", calls(look, lock(100, 2, "UNLCK", 7, "0"))),
+        ("given back before", calls(look, lock(25, 1, "UNLCK", 7, "0"))),
+    ] {
+        let found = order(&import(&text));
+        assert!(found.wakeups.is_empty() && !found.ready_ns.contains(&u64::MAX), "{what}");
+    }
+    let close = "1 00:00:00.000100 close(3) = 0 <0.000002>\n";
+    assert_eq!(
+        order(&import(&calls(look, close.to_owned()))).wakeups[&7].waker,
+        unlocked,
+        "a close gives back"
+    );
 }
 
 #[test]

@@ -90,7 +90,6 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
     for (&index, made) in calls {
         let call = &shared.plan.recording.calls[index as usize];
         let waits = order.waits(index as usize);
-        let is_woken = call.kind == CallKind::Woken;
         let is_turn =
             waits.iter().all(|wait| shared.turns[wait.thread as usize].wait(wait.calls, &shared.stop));
         if !is_turn || shared.stop.load(Ordering::Relaxed) {
@@ -112,7 +111,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             }
             free_ns = Some(one(shared, call, &mut memory, &mut outcome));
         }
-        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index, since_ns)).flatten() {
+        if let Some(woken_ns) = woken_ns(shared, index, free_ns.unwrap_or(since_ns)) {
             if !pause(woken_ns, &shared.stop) {
                 break;
             }
@@ -128,15 +127,12 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
     outcome
 }
 
-/// When the thread is woken: so long after its waker's last call as in the recording, but not before it waits. `None` where no such time is
-/// to be kept. `since_ns`: since when it does what it does before.
-fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32, since_ns: u64) -> Option<u64> {
-    let order = &shared.plan.order;
-    let wakeup = order.wakeups.get(&index).filter(|_| shared.choice == OrderChoice::Dependent)?;
-    let woken_ns =
-        ended_ns(shared, &wakeup.waker) + call.begin_ns.saturating_sub(order.ready_ns[index as usize]);
-    // Where the thread comes later than that, it does not wait at all.
-    Some(woken_ns.max(since_ns + wakeup.own_ns))
+/// When the thread is woken or gets a lock: so long after its waker's last call as in the recording, but not before it waits. `None` where no
+/// such time is to be kept. `since_ns`: since when it does what it does before.
+fn woken_ns(shared: &Shared<'_>, index: u32, since_ns: u64) -> Option<u64> {
+    let wakeup = shared.plan.order.wakeups.get(&index)?;
+    let woken_ns = wakeup.goes_on_ns(ended_ns(shared, &wakeup.waker), since_ns);
+    (shared.choice == OrderChoice::Dependent).then_some(woken_ns)
 }
 
 /// When the fork that began a thread was over, or else the replay's begin.

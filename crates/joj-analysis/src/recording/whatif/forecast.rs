@@ -102,8 +102,12 @@ pub fn elapsed_ns(
         let free_ns = ends.of(thread, u32::MAX).max(order.begins[thread as usize].as_ref().map_or(0, of));
         let ready_ns = order.waits(index).iter().map(of).max().unwrap_or(0);
         let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index]);
-        let end_ns = if call.kind == CallKind::Woken {
-            woken_ns(order, &ends, index, free_ns, think_ns)
+        let wakeup = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index));
+        let end_ns = if let Some(wakeup) = wakeup {
+            wakeup.goes_on_ns(of(&wakeup.waker), free_ns).max(ready_ns)
+        } else if call.kind == CallKind::Woken {
+            // Nobody knows who woke it: it waits for nothing.
+            free_ns
         } else if call.kind == CallKind::Ended {
             if counts(index) {
                 elapsed_ns = elapsed_ns.max(free_ns + think_ns);
@@ -122,14 +126,6 @@ pub fn elapsed_ns(
         ends.threads[thread as usize].push(end_ns);
     }
     elapsed_ns
-}
-
-/// So long after its waker's last call as in the recording, and no earlier than it waits. Where the waker is not known nothing is waited for.
-fn woken_ns(order: &CallOrder, ends: &Ends, index: usize, free_ns: u64, after_ns: u64) -> u64 {
-    let Some(wakeup) = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index)) else {
-        return free_ns;
-    };
-    (ends.of(wakeup.waker.thread, wakeup.waker.calls) + after_ns).max(free_ns + wakeup.own_ns)
 }
 
 #[cfg(test)]

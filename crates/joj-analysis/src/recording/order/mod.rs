@@ -9,7 +9,10 @@
 //!
 //! Two calls that only look at a file or a path do not wait for each other, nor do two that were under way at the same time in the
 //! recording. A name that is used again is the next in its path's order. The first call of a thread waits for those before the fork that
-//! began it. A thread that another one woke goes on after the last call of that one. After ROOT (Weiss and others, SOSP 2013).
+//! began it. A thread that another one woke goes on after the last call of that one, and who waits for a lock, after it is given back. After
+//! ROOT (Weiss and others, SOSP 2013).
+
+mod lock_waits;
 
 use std::collections::HashMap;
 
@@ -17,6 +20,7 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::file_tree::FileIndex;
 use crate::recording::flags::{O_CREAT, O_TRUNC};
 use crate::trace::texts::{Text, Texts};
+use lock_waits::{LockWait, LockWaits};
 
 /// So many calls of another thread have to be over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +31,32 @@ pub struct Wait {
     pub calls: u32,
 }
 
-/// What a thread did before another one woke it.
+/// What a thread did before another one woke it, or gave back the lock that it asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wakeup {
-    /// What its waker did last before; `ready_ns` is when that ended.
+    /// What its waker did last before.
     pub waker: Wait,
+    /// So long after that it went on.
+    pub after_ns: u64,
+    /// How long it had waited for a lock before it was given back. It asks the less often the longer it waits, so what comes after that is
+    /// shorter where it waits for a shorter time. 0 for a [`CallKind::Woken`].
+    pub asked_ns: u64,
     /// How long it went on by itself before it began to wait: it is woken no earlier, whatever its waker does. 0 where the recording does
     /// not tell.
     pub own_ns: u64,
+}
+
+impl Wakeup {
+    /// When it goes on, where its waker's last call is over at `waker_ns`, and it was free at `free_ns`: where it comes later, it does not
+    /// wait at all.
+    pub fn goes_on_ns(&self, waker_ns: u64, free_ns: u64) -> u64 {
+        let waited_ns = waker_ns.saturating_sub(free_ns);
+        let after_ns = match self.asked_ns {
+            0 => self.after_ns,
+            asked_ns => part_of(self.after_ns, waited_ns, asked_ns),
+        };
+        (waker_ns + after_ns).max(free_ns + self.own_ns)
+    }
 }
 
 /// The order of a recording's calls.
@@ -47,9 +69,9 @@ pub struct CallOrder {
     /// For each thread the fork that began it, where the recording tells it.
     pub begins: Vec<Option<Wait>>,
     /// For each call since when its thread did by itself what comes before: the end of the thread's last call, or of the fork that began
-    /// it, or for a [`CallKind::Woken`] that of its waker's last call. 0 where there is none.
+    /// it. 0 where there is none, and `u64::MAX` where it did nothing by itself, but waited for a lock.
     pub ready_ns: Vec<u64>,
-    /// For each [`CallKind::Woken`] whose waker is known.
+    /// For each [`CallKind::Woken`] whose waker is known, and each lock that others gave back.
     pub wakeups: HashMap<u32, Wakeup>,
     waits: Vec<Wait>,
     /// For each call the end of its waits; they begin where those of the call before end.
@@ -131,6 +153,7 @@ pub struct OrderFinder {
     opens: HashMap<u32, CallPlace>,
     /// By directory and thread: the last call on a name below it. Who makes, renames or removes the directory waits for those.
     inside: HashMap<Text, HashMap<u32, CallPlace>>,
+    locks: LockWaits,
     /// By path: its directories, as far as calls name them.
     parents: HashMap<Text, Vec<Text>>,
     /// For each thread what it has waited for: by other thread how many calls.
@@ -179,7 +202,17 @@ impl OrderFinder {
         if call.kind == CallKind::Fork {
             self.forks.insert(u32::try_from(call.result).unwrap_or(0), place);
         }
+        let own = &self.order.threads[thread as usize];
+        let lock = self.locks.pass(call, files[0], place, own);
+        before.extend(lock.as_ref().map(|lock| lock.unlock));
         self.take(thread, place, before);
+        if let Some(LockWait { unlock, since_ns, rows }) = lock {
+            rows.iter().for_each(|row| self.order.ready_ns[*row as usize] = u64::MAX);
+            let after_ns = call.end_ns().saturating_sub(unlock.end_ns);
+            let asked_ns = unlock.end_ns.saturating_sub(since_ns);
+            let wakeup = Wakeup { waker: unlock.waited_for(), after_ns, asked_ns, own_ns: 0 };
+            self.order.wakeups.insert(index, wakeup);
+        }
         if is_done {
             self.did(place);
         }
@@ -220,10 +253,8 @@ impl OrderFinder {
         };
         before.push(last);
         self.take(place.thread, place, before);
-        self.order.wakeups.insert(index, Wakeup { waker: last.waited_for(), own_ns });
-        if let Some(ready_ns) = self.order.ready_ns.last_mut() {
-            *ready_ns = last.end_ns;
-        }
+        let after_ns = call.begin_ns.saturating_sub(last.end_ns);
+        self.order.wakeups.insert(index, Wakeup { waker: last.waited_for(), after_ns, asked_ns: 0, own_ns });
     }
 
     fn did(&mut self, place: CallPlace) {
@@ -312,6 +343,12 @@ fn gives_or_takes_a_name(call: &RecordedCall) -> bool {
 
 fn is_over(other: &CallPlace, place: &CallPlace) -> bool {
     other.end_ns <= place.begin_ns
+}
+
+/// Of a time as large a part as the one is of the other, all of it at most.
+fn part_of(time_ns: u64, one_ns: u64, other_ns: u64) -> u64 {
+    let part = u128::from(time_ns) * u128::from(one_ns.min(other_ns)) / u128::from(other_ns.max(1));
+    u64::try_from(part).unwrap_or(time_ns)
 }
 
 /// The directories above a path, the next one first, without the root.

@@ -1,0 +1,99 @@
+//! Waits for locks of files that other processes hold: the program asks again until one is free.
+//!
+//! ```text
+//! A  lock -- write -- fsync -- unlock                    who gave it back last
+//! B             lock? -- sleep -- lock? -- sleep -- lock   all of it, behind the first time, is a wait
+//! ```
+//!
+//! Between two times it only looks: SQLite gives its reader's lock back, takes it again, and reads the first page. What it does else ends the
+//! wait in vain. Sources: fcntl_locking(2); os_unix.c of SQLite.
+
+use std::collections::HashMap;
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::file_tree::FileIndex;
+use crate::recording::flags::EAGAIN;
+
+use super::{CallPlace, is_look};
+
+const UNLOCKED: u32 = 2;
+
+/// Bytes that a process gave back.
+#[derive(Debug)]
+struct Unlock {
+    process: u32,
+    bytes: std::ops::Range<u64>,
+    place: CallPlace,
+}
+
+/// A lock that a thread got, and what it waited for.
+#[derive(Debug)]
+pub struct LockWait {
+    /// Who gave it back.
+    pub unlock: CallPlace,
+    /// Since when it asked.
+    pub since_ns: u64,
+    /// Its thread's rows since it asked first, by their places in the recording.
+    pub rows: Vec<u32>,
+}
+
+/// The locks so far.
+#[derive(Debug, Default)]
+pub struct LockWaits {
+    /// By thread, what it asks for in vain: the file, the first byte, since when, and which of the thread's rows was that.
+    asked: HashMap<u32, Vec<(FileIndex, u64, u64, usize)>>,
+    /// Of each file the last one of each process.
+    unlocks: HashMap<FileIndex, Vec<Unlock>>,
+}
+
+impl LockWaits {
+    /// The next call; `own` are its thread's rows, with this one. Gives the wait that is over by it.
+    pub fn pass(
+        &mut self,
+        call: &RecordedCall,
+        file: Option<FileIndex>,
+        place: CallPlace,
+        own: &[u32],
+    ) -> Option<LockWait> {
+        if call.kind != CallKind::Lock {
+            let is_nothing = call.kind.is_no_call() && call.kind != CallKind::Woken;
+            if !is_nothing && !is_look(call) {
+                self.asked.remove(&call.thread);
+            }
+            if call.kind == CallKind::Close {
+                self.gives_back(file?, call.process, 0..u64::MAX, place);
+            }
+            return None;
+        }
+        let file = file?;
+        let end = if call.bytes == 0 { u64::MAX } else { call.offset.saturating_add(call.bytes) };
+        if call.flags == UNLOCKED {
+            self.gives_back(file, call.process, call.offset..end, place);
+            return None;
+        }
+        let is_it = |asked: &(FileIndex, u64, u64, usize)| (asked.0, asked.1) == (file, call.offset);
+        let asked = self.asked.entry(call.thread).or_default();
+        let known = asked.iter().position(is_it);
+        if call.result == -EAGAIN {
+            if known.is_none() {
+                asked.push((file, call.offset, call.begin_ns, own.len()));
+            }
+            return None;
+        }
+        let (_, _, since_ns, rows) = asked.swap_remove(known?);
+        let is_for_it = |unlock: &&Unlock| {
+            let is_in_time = unlock.place.end_ns >= since_ns && unlock.place.begin_ns <= call.end_ns();
+            let is_same = unlock.bytes.start < end && unlock.bytes.end > call.offset;
+            is_in_time && is_same && unlock.process != call.process
+        };
+        let unlocks = self.unlocks.get(&file)?.iter().filter(is_for_it);
+        let unlock = unlocks.max_by_key(|unlock| unlock.place.end_ns)?.place;
+        Some(LockWait { unlock, since_ns, rows: own[rows..].to_vec() })
+    }
+
+    fn gives_back(&mut self, file: FileIndex, process: u32, bytes: std::ops::Range<u64>, place: CallPlace) {
+        let unlocks = self.unlocks.entry(file).or_default();
+        unlocks.retain(|other| other.process != process || other.bytes != bytes);
+        unlocks.push(Unlock { process, bytes, place });
+    }
+}
