@@ -3,7 +3,8 @@
  * A thread that is woken may have waited for its waker, or not, which its call's result says:
  *
  *   it has what it waited for   the waker is told
- *   its time is over            the wait was in vain; many of them, one after the other and for the same, are one wait
+ *   its time is over            the wait was in vain; many of them, one after the other and for the same, are one wait. Where it uses files
+ *                               between two of them, each is told: it would not have gone on so often had it been woken earlier
  *   a signal broke it           nobody knows yet. Where the thread goes on with the same wait, or sleeps for the rest of its time, that was
  *                               in vain, too. Where it does something that others see, or sleeps anew, it waited for the signal */
 #pragma once
@@ -40,9 +41,12 @@ struct begun {
   struct wait wait;
   /* How long it waited for others since its last row in the recording, */
   u64 waited_ns;
-  /* and in vain for one thing, which counts if another thread brings that. */
+  /* and in vain for one thing, which counts if another thread brings that: since when, how long, and until when. */
   struct wait in_vain;
   u64 in_vain_ns;
+  u64 in_vain_until_ns;
+  /* Since when it looks, in vain, whether a child of it is over. */
+  u64 looks_since_ns;
   /* What woke it in its newest call, or in one that a signal broke. */
   struct wake_up wake_up;
 };
@@ -56,19 +60,42 @@ INLINE struct begun *begun_of(u32 thread) {
   return map_lookup(&begun, &thread);
 }
 
-/* What it waited for is told by a row of it. */
-INLINE void gets_row(struct begun *thread) {
-  thread->waited_ns = 0;
-  thread->in_vain_ns = 0;
-}
-
 INLINE bool is_same(struct wait *one, struct wait *other) {
-  return one->number == other->number && one->argument == other->argument;
+  if (one->number != other->number || one->sleep_ns != other->sleep_ns) return false;
+  return one->sleep_ns || one->argument == other->argument;
 }
 
 /* How long it waited in vain for what it waits for now. */
 INLINE u64 in_vain_for(struct begun *thread, struct wait *wait) {
   return is_same(&thread->in_vain, wait) ? thread->in_vain_ns : 0;
+}
+
+/* The same for waits of a thread for the same, and else another one; never 0, and odd for sleeps. */
+INLINE u64 name_of(struct wait *wait) {
+  u64 argument = wait->sleep_ns ? wait->sleep_ns : wait->argument;
+  u64 name = ((argument ^ wait->number << 48) * 0x9e3779b97f4a7c15ULL) >> 2;
+  return wait->sleep_ns ? name | 1 : (name | 3) ^ 1;
+}
+
+/* Shorter waits in vain have no row. */
+#define IN_VAIN_MIN_NS 1000000
+
+/* What it waited for is told by a row of it. Waits in vain have a row of their own before, by which nobody woke it. */
+INLINE void gets_row(struct begun *thread, u32 id) {
+  thread->waited_ns = 0;
+  thread->looks_since_ns = 0;
+  if (thread->in_vain_ns < IN_VAIN_MIN_NS) {
+    thread->in_vain_ns = 0;
+    return;
+  }
+  struct event_head head = {};
+  head.event = WOKEN;
+  head.begin_ns = thread->in_vain_until_ns;
+  head.values[0] = thread->in_vain_until_ns - thread->in_vain.since_ns;
+  head.values[1] = name_of(&thread->in_vain);
+  head.thread = id;
+  send(&head, sizeof(head));
+  thread->in_vain_ns = 0;
 }
 
 INLINE void tell_wake_up(struct begun *woken, u32 thread) {
@@ -77,15 +104,21 @@ INLINE void tell_wake_up(struct begun *woken, u32 thread) {
   head.event = WOKEN;
   head.begin_ns = wake_up->time_ns;
   // From a page fault it is woken in no call, and nobody knows since when it waited.
-  if (wake_up->wait.since_ns)
-    head.values[0] = woken->waited_ns + in_vain_for(woken, &wake_up->wait) + wake_up->time_ns - wake_up->wait.since_ns;
+  if (wake_up->wait.since_ns) {
+    head.values[0] = woken->waited_ns + wake_up->time_ns - wake_up->wait.since_ns;
+    head.values[1] = name_of(&wake_up->wait);
+    if (!wake_up->wait.sleep_ns && is_same(&woken->in_vain, &wake_up->wait)) {
+      head.values[0] += woken->in_vain_ns;
+      woken->in_vain_ns = 0;
+    }
+  }
+  gets_row(woken, thread);
   head.thread = thread;
   head.process = wake_up->waker;
   send(&head, sizeof(head));
   if (wake_up->known_ns > woken->known_ns) woken->known_ns = wake_up->known_ns;
   woken->is_woken = true;
   wake_up->waker = 0;
-  gets_row(woken);
 }
 
 /* A thread does what others see: what woke it, it waited for. */
@@ -127,16 +160,18 @@ INLINE bool waits_on(struct wait *broken, struct wait *wait, bool is_absolute) {
 }
 
 INLINE void waited_in_vain(struct begun *thread, struct wait *wait, u64 until_ns) {
-  if (wait->sleep_ns) return;
-  if (!is_same(&thread->in_vain, wait)) thread->in_vain_ns = 0;
-  thread->in_vain = *wait;
+  if (!thread->in_vain_ns || !is_same(&thread->in_vain, wait)) {
+    thread->in_vain = *wait;
+    thread->in_vain_ns = 0;
+  }
   thread->in_vain_ns += until_ns - wait->since_ns;
+  thread->in_vain_until_ns = until_ns;
 }
 
 /* A signal broke its wait, and it goes on with that. */
 INLINE void goes_on(struct begun *thread) {
   struct wake_up *wake_up = &thread->wake_up;
-  if (wake_up->waker) waited_in_vain(thread, &wake_up->wait, wake_up->time_ns);
+  if (wake_up->waker && !wake_up->wait.sleep_ns) waited_in_vain(thread, &wake_up->wait, wake_up->time_ns);
   wake_up->waker = 0;
 }
 
@@ -180,19 +215,53 @@ INLINE bool is_broken(s64 result) {
   return result == -4 || (result <= -512 && result >= -516);
 }
 
+/* It takes what others gave, or gives something, through a pipe, a socket, or a process's end. */
+INLINE bool takes_or_gives(u64 number, s64 result) {
+  if (result <= 0) return false;
+  switch (number) {
+    case NUMBER_OF_READ:
+    case NUMBER_OF_WRITE:
+    case CALL_SENDTO:
+    case CALL_RECVFROM:
+    case CALL_SENDMSG:
+    case CALL_RECVMSG:
+    case CALL_WAIT4: return true;
+  }
+  return false;
+}
+
 /* A shorter wait only looks. */
 #define WAIT_MIN_NS 50000
+
+/* It looked whether a child of it is over, and slept, until this one was. */
+INLINE void looks(struct begun *thread, u32 id, s64 child) {
+  struct wait *wait = &thread->wait;
+  if (!child && !thread->looks_since_ns) thread->looks_since_ns = wait->since_ns;
+  if (child <= 0 || !thread->looks_since_ns || thread->wake_up.waker) return;
+  struct wake_up *wake_up = &thread->wake_up;
+  wake_up->waker = child;
+  wake_up->time_ns = now_ns();
+  wake_up->known_ns = 0;
+  wake_up->wait = *wait;
+  wake_up->wait.since_ns = thread->looks_since_ns;
+  tell_wake_up(thread, id);
+}
 
 /* A call without a row is over. */
 INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
   struct wait *wait = &thread->wait;
   if (!wait->since_ns) return;
   bool is_woken = thread->wake_up.waker && thread->wake_up.wait.since_ns == wait->since_ns;
-  if (is_broken(result) || times_out(wait->number, result)) {
+  // What broke its wait before was what it waited for, though it may wait for more of it.
+  if (!is_woken && takes_or_gives(wait->number, result)) shows(thread, id);
+  if (wait->number == CALL_WAIT4) looks(thread, id, result);
+  bool is_slept = wait->sleep_ns && !result;
+  if (is_slept || is_broken(result) || times_out(wait->number, result)) {
     if (is_woken && is_broken(result)) return;
     if (is_woken) thread->wake_up.waker = 0;
     u64 time_ns = now_ns();
-    if (time_ns - wait->since_ns >= WAIT_MIN_NS) waited_in_vain(thread, wait, time_ns);
+    bool counts = is_slept || !wait->sleep_ns;
+    if (counts && time_ns - wait->since_ns >= WAIT_MIN_NS) waited_in_vain(thread, wait, time_ns);
   } else if (is_woken && wait->sleep_ns) {
     thread->wake_up.waker = 0;
   } else if (is_woken && (thread->wake_up.known_ns > thread->known_ns || !thread->is_woken)) {

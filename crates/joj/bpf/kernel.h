@@ -301,6 +301,15 @@ struct pt_regs {
 /* The result does not stand in its place. */
 #define ARGUMENT_0_AT_END(registers) ARGUMENT_0(registers)
 #define CALL_NUMBER(registers) ((registers)->orig_ax)
+#define NUMBER_OF_READ 0
+#define NUMBER_OF_WRITE 1
+#define CALL_SENDTO 44
+#define CALL_RECVFROM 45
+#define CALL_SENDMSG 46
+#define CALL_RECVMSG 47
+#define CALL_WAIT4 61
+#define CALL_EXEC 59
+#define CALL_EXECAT 322
 #define CALL_EXIT 60
 #define CALL_EXIT_GROUP 231
 #define CALL_RESTART 219
@@ -343,6 +352,15 @@ struct pt_regs {
 #define ARGUMENT_5(registers) ((registers)->regs[5])
 #define ARGUMENT_0_AT_END(registers) ((registers)->orig_x0)
 #define CALL_NUMBER(registers) ((registers)->syscallno)
+#define NUMBER_OF_READ 63
+#define NUMBER_OF_WRITE 64
+#define CALL_SENDTO 206
+#define CALL_RECVFROM 207
+#define CALL_SENDMSG 211
+#define CALL_RECVMSG 212
+#define CALL_WAIT4 260
+#define CALL_EXEC 221
+#define CALL_EXECAT 281
 #define CALL_EXIT 93
 #define CALL_EXIT_GROUP 94
 #define CALL_RESTART 128

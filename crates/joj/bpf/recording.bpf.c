@@ -467,7 +467,7 @@ PROGRAM(sys_exit) {
   head->end_ns = now_ns();
   call->known_ns = head->end_ns;
   call->is_woken = false;
-  gets_row(call);
+  gets_row(call, thread);
   if (MEMORY(what)) look_behind(head, what);
   if (what & OPENS && head->result >= 0) look_at_opened(head);
   if (what & (READS | WRITES) && head->result >= 8 && call->descriptor == IS_FILE) look_at_transfer(head, what);

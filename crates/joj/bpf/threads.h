@@ -24,7 +24,7 @@ PROGRAM(sched_process_fork) {
   struct begun *forks = map_lookup(&begun, &thread);
   if (forks) {
     shows(forks, thread);
-    gets_row(forks);
+    gets_row(forks, thread);
   }
   send_event(FORKED, thread, child->pid, marks);
   return 0;
@@ -136,7 +136,11 @@ PROGRAM(sched_waking) {
   struct begun *woken = begun_of(task->pid);
   if (!woken || woken->what) return 0;
   struct pt_regs *registers = registers_of(task);
-  bool is_in_call = (s32)CALL_NUMBER(registers) >= 0 && woken->wait.since_ns;
+  // Who runs another program ends the other threads of its process, and waits for that alone.
+  s32 number = CALL_NUMBER(registers);
+  bool is_exec = number == CALL_EXEC || number == CALL_EXECAT;
+  if (is_exec && current->flags & PF_EXITING && task->tgid == (u32)(both >> 32)) return 0;
+  bool is_in_call = number >= 0 && woken->wait.since_ns;
   // One that a signal broke before, and it waits for something else now.
   if (woken->wake_up.wait.since_ns != woken->wait.since_ns) shows(woken, task->pid);
   bool is_news = from->known_ns > woken->known_ns || !woken->is_woken;

@@ -224,7 +224,8 @@ fn a_sleep_that_a_signal_breaks_and_that_goes_on_is_no_wait() {
         let last = rows.iter().find(|row| row.opens(&place.join("last"))).expect("the last file");
         let woken: Vec<_> = rows
             .iter()
-            .filter(|row| row.code == WOKEN && row.thread == last.thread && row.begin_ns < last.begin_ns)
+            .filter(|row| row.code == WOKEN && row.result != 0 && row.thread == last.thread)
+            .filter(|row| row.begin_ns < last.begin_ns)
             .collect();
         assert_eq!(woken.len(), wakers, "{how}: {rows:#?}");
         // As long as its own sleep, without the one before.
@@ -274,7 +275,7 @@ fn who_ended_a_process_stands_for_it() {
             |name: &str| rows.iter().find(|row| row.opens(&place.join(name))).map(|row| row.thread);
         let wakers: Vec<i64> = rows
             .iter()
-            .filter(|row| row.code == WOKEN && Some(row.thread) == thread_of("last"))
+            .filter(|row| row.code == WOKEN && row.result != 0 && Some(row.thread) == thread_of("last"))
             .map(|row| row.result)
             .collect();
         let expected: Vec<i64> = thread_of("other").into_iter().collect();

@@ -195,8 +195,9 @@ impl OrderFinder {
             }
         }
         if call.kind == CallKind::Woken {
-            self.woken(index, call, place, before);
-            self.did(place);
+            if self.woken(index, call, place, before) {
+                self.did(place);
+            }
             return;
         }
         if call.kind == CallKind::Fork {
@@ -235,8 +236,14 @@ impl OrderFinder {
         thread
     }
 
-    /// It waits for what its waker did last. Who waits for it waits for that, too.
-    fn woken(&mut self, index: u32, call: &RecordedCall, place: CallPlace, mut before: Vec<CallPlace>) {
+    /// It waits for what its waker did last. Who waits for it waits for that, too. False where nobody knows what that was.
+    fn woken(
+        &mut self,
+        index: u32,
+        call: &RecordedCall,
+        place: CallPlace,
+        mut before: Vec<CallPlace>,
+    ) -> bool {
         let free_ns = self.last_ns[place.thread as usize];
         let waker = u32::try_from(call.result).unwrap_or(0);
         let of_waker = self.threads.get(&waker).map_or([None; 2], |waker| self.last_calls[*waker as usize]);
@@ -245,7 +252,7 @@ impl OrderFinder {
             // Nobody knows what it did: the time until then is think time of the thread.
             self.take(place.thread, place, before);
             self.last_ns[place.thread as usize] = free_ns;
-            return;
+            return false;
         };
         let own_ns = match call.bytes {
             0 => 0,
@@ -255,6 +262,7 @@ impl OrderFinder {
         self.take(place.thread, place, before);
         let after_ns = call.begin_ns.saturating_sub(last.end_ns);
         self.order.wakeups.insert(index, Wakeup { waker: last.waited_for(), after_ns, asked_ns: 0, own_ns });
+        true
     }
 
     fn did(&mut self, place: CallPlace) {

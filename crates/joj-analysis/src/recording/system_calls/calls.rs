@@ -112,7 +112,7 @@ impl Calls {
         }
         if thread != former {
             // What that one did until then is what comes before the new program.
-            self.woken(thread, former, time_ns, 0);
+            self.woken(thread, former, time_ns, [0, 0]);
         }
     }
 
@@ -130,8 +130,8 @@ impl Calls {
         self.output.push(RecordedCall { result: i64::from(child), ..call });
     }
 
-    /// A thread woke another one, which had waited for so long.
-    pub fn woken(&mut self, thread: u32, waker: u32, begin_ns: u64, waited_ns: u64) {
+    /// A thread woke another one, which had waited for so long, and for this.
+    pub fn woken(&mut self, thread: u32, waker: u32, begin_ns: u64, [waited_ns, awaited]: [u64; 2]) {
         self.output.push(RecordedCall {
             begin_ns,
             kind: CallKind::Woken,
@@ -140,6 +140,7 @@ impl Calls {
             descriptor: -1,
             result: i64::from(waker),
             bytes: waited_ns,
+            offset: awaited,
             ..RecordedCall::default()
         });
     }

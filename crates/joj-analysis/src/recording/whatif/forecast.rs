@@ -14,6 +14,13 @@
 //! recorded   A  call 10 ms | wakes B         B  own time 4 ms | waits 6 ms | call
 //! forecast   A  call  1 ms | wakes B         B  own time 4 ms | call
 //! ```
+//!
+//! Or it waited in vain before, for as long as it had time, and went on: it would not have done so had it been woken then.
+//!
+//! ```text
+//! recorded   A  call 50 ms             | wakes B         B  waits 20 ms | call | waits 20 ms | call | waits 8 ms | ends
+//! forecast   A  call  5 ms | wakes B                     B  waits  5 ms | ends
+//! ```
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,6 +40,51 @@ impl Ends {
         let last = (calls as usize).min(ends.len()).checked_sub(1);
         last.map_or(0, |last| ends[last])
     }
+}
+
+/// A wait in vain of a thread, in the forecast.
+struct WaitInVain {
+    awaited: u64,
+    begin_ns: u64,
+    end_ns: u64,
+}
+
+/// Those of each thread, in their order.
+struct WaitsInVain {
+    threads: Vec<Vec<WaitInVain>>,
+}
+
+impl WaitsInVain {
+    /// A thread that was free at `free_ns` has waited in vain, and is so for `before_ns` now.
+    fn add(&mut self, thread: u32, call: &RecordedCall, free_ns: u64, before_ns: u64) {
+        if call.result != 0 || call.bytes == 0 {
+            return;
+        }
+        let end_ns = free_ns + before_ns;
+        let begin_ns = end_ns.saturating_sub(call.bytes);
+        self.threads[thread as usize].push(WaitInVain { awaited: call.offset, begin_ns, end_ns });
+    }
+
+    /// When a thread goes on that is woken at `woken_ns`: if it waited for the same then, or later, it was woken there. `u64::MAX` where it did
+    /// not. Sleeps count where the thread ends afterwards, and waits no more: it slept until it was told to end.
+    fn woken(&mut self, thread: u32, call: &RecordedCall, woken_ns: u64, is_last: bool) -> u64 {
+        if call.kind != CallKind::Woken {
+            return u64::MAX;
+        }
+        let own = &mut self.threads[thread as usize];
+        let is_sleep = |awaited: u64| awaited % 2 == 1;
+        let counts = |wait: &&WaitInVain| wait.awaited == call.offset && wait.end_ns > woken_ns;
+        let found = own.iter().find(counts).filter(|_| is_last || !is_sleep(call.offset));
+        let goes_on_ns = found.map_or(u64::MAX, |wait| wait.begin_ns.max(woken_ns));
+        own.retain(|wait| wait.awaited != call.offset && !is_sleep(wait.awaited));
+        goes_on_ns
+    }
+}
+
+/// True of a row of a thread behind which it ends by itself, and waits no more.
+fn is_last_wait(calls: &[RecordedCall], behind: &[u32]) -> bool {
+    let no_call = |row: &&u32| matches!(calls[**row as usize].kind, CallKind::Woken | CallKind::Ended);
+    behind.iter().find(no_call).is_some_and(|row| calls[*row as usize].kind == CallKind::Ended)
 }
 
 /// The row by which the program ends: its first process. `None` where the recording does not have it.
@@ -88,6 +140,7 @@ pub fn elapsed_ns(
         own.iter().for_each(|call| thread_of[*call as usize] = thread);
     }
     let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
+    let mut in_vain = WaitsInVain { threads: order.threads.iter().map(|_| Vec::new()).collect() };
     let program_end = program_end(calls);
     let over = program_end.filter(|end| calls[*end].result == RecordedCall::PROCESS_ENDS);
     let over = over.map(|end| over_before(calls, end));
@@ -104,9 +157,14 @@ pub fn elapsed_ns(
         let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index]);
         let wakeup = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index));
         let end_ns = if let Some(wakeup) = wakeup {
-            wakeup.goes_on_ns(of(&wakeup.waker), free_ns).max(ready_ns)
+            let waker_ns = of(&wakeup.waker);
+            let behind = &order.threads[thread as usize][ends.threads[thread as usize].len() + 1..];
+            let earlier_ns =
+                in_vain.woken(thread, call, waker_ns + wakeup.after_ns, is_last_wait(calls, behind));
+            wakeup.goes_on_ns(waker_ns, free_ns).min(earlier_ns).max(ready_ns)
         } else if call.kind == CallKind::Woken {
-            // Nobody knows who woke it: it waits for nothing.
+            // Nobody knows who woke it, or nobody did: it waits for nothing.
+            in_vain.add(thread, call, free_ns, think_ns);
             free_ns
         } else if call.kind == CallKind::Ended {
             if counts(index) {
@@ -117,6 +175,8 @@ pub fn elapsed_ns(
             free_ns.max(ready_ns)
         } else {
             let think_ns = if is_joined(index) { 0 } else { think_ns };
+            // Where a program ends, or another one begins in its place, it does not wait for what its threads do with their files.
+            let ready_ns = if call.kind == CallKind::Released { 0 } else { ready_ns };
             let end_ns = ready_ns.max(free_ns + think_ns) + durations_ns[index];
             if over.is_none() && counts(index) {
                 elapsed_ns = elapsed_ns.max(end_ns);
@@ -210,6 +270,35 @@ mod tests {
         assert_eq!(forecast(&calls, &[10, 100, 0, 10]), 150);
         assert_eq!(forecast(&calls, &[10, 1, 0, 10]), 10 + 90 + 10 + 10);
         assert_eq!(forecast(&calls, &[0, 1, 0, 1]), 90 + 10 + 1);
+    }
+
+    /// Thread 2 saves each 20 ns or so until thread 1 tells it to end, 2 ns behind its call, and is told that it ended.
+    #[test]
+    fn a_thread_that_goes_on_until_it_is_told_to_end_ends_earlier() {
+        let row = |thread, kind, at, result| RecordedCall { kind, result, ..call(thread, 0, at, 0) };
+        let (a_file, a_sleep, earlier) = (6, 7, [61, 15, 28]);
+        let goes_on = (a_sleep, false, [61, 53, 53]);
+        for (awaited, ends, expected) in
+            [(a_file, true, earlier), (a_file, false, earlier), (a_sleep, true, earlier), goes_on]
+        {
+            let waits = |at, bytes, waker| {
+                let row = row(2, CallKind::Woken, at, waker);
+                RecordedCall { bytes, offset: awaited, ..row }
+            };
+            let mut calls = vec![call(2, 2, 0, 1), call(1, 1, 0, 56), waits(21, 20, 0), call(2, 2, 23, 2)];
+            calls.extend([waits(45, 20, 0), call(2, 2, 47, 1), waits(58, 8, 1)]);
+            if ends {
+                calls.push(row(2, CallKind::Ended, 59, 0));
+            }
+            calls.push(row(1, CallKind::Woken, 60, 2));
+            calls.push(row(1, CallKind::Ended, 61, RecordedCall::PROCESS_ENDS));
+            let found = [56, 10, 22].map(|call_ns| {
+                let mut durations_ns: Vec<u64> = calls.iter().map(|call| call.duration_ns).collect();
+                durations_ns[1] = call_ns;
+                forecast(&calls, &durations_ns)
+            });
+            assert_eq!(found, expected, "{awaited}, {ends}");
+        }
     }
 
     #[test]

@@ -163,8 +163,8 @@ impl CallCapture {
                     self.calls.fork(parent, child, time_ns, sharing);
                 }
                 CapturedEvent::Exec { time_ns, thread, former } => self.calls.exec(thread, former, time_ns),
-                CapturedEvent::Woken { time_ns, thread, waker, waited_ns } => {
-                    self.calls.woken(thread, waker, time_ns, waited_ns);
+                CapturedEvent::Woken { time_ns, thread, waker, waited_ns, awaited } => {
+                    self.calls.woken(thread, waker, time_ns, [waited_ns, awaited]);
                 }
                 CapturedEvent::Exit { time_ns, thread, end } => self.calls.exit(thread, time_ns, end),
             }

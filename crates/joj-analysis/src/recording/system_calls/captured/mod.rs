@@ -257,10 +257,12 @@ pub enum CapturedEvent {
         time_ns: u64,
         /// The thread that waited.
         thread: u32,
-        /// The one that woke it.
+        /// The one that woke it; 0 where nobody did, and it waited in vain.
         waker: u32,
         /// How long it had waited by then, in nanoseconds; 0 where that is not known.
         waited_ns: u64,
+        /// What for, as the row has it; 0 where that is not known.
+        awaited: u64,
     },
     /// A thread is gone.
     Exit {

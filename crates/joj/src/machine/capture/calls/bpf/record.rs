@@ -37,7 +37,10 @@ impl Decoder {
             }
             3 => CapturedEvent::Exec { time_ns, thread, former: other },
             4 => CapturedEvent::Exit { time_ns, thread, end: end_of(long(head, 96)) },
-            6 => CapturedEvent::Woken { time_ns, thread, waker: other, waited_ns: quad(head, 72) },
+            6 => {
+                let [waited_ns, awaited] = [72, 80].map(|at| quad(head, at));
+                CapturedEvent::Woken { time_ns, thread, waker: other, waited_ns, awaited }
+            }
             5 => {
                 let frame =
                     FrameHead { offset: quad(head, 72), page: long(head, 96), commit_pages: long(head, 64) };

@@ -1,0 +1,158 @@
+//! Goal: a recording of eBPF tells for what a thread waited in vain before it was woken, so that a forecast can have it woken earlier.
+//! Method: programs that tick until they are told to end, and that look whether a child is over.
+
+mod record;
+mod replay;
+
+use std::path::Path;
+
+use record::{ENDED, FORK, Row, WOKEN, methods, program, record_command, rows};
+use replay::{Scratch, told};
+
+/// Another thread or process makes a file each 20 ms, until it is told to end after 0.11 s: by a condition, `pthread_cancel`, or a signal whose
+/// handler says it. Or the first thread runs another program.
+const TICKS: &str = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static int is_over;
+static volatile int signals;
+static void on_signal(int number) { (void)number; signals++; }
+static void make(const char *name) { int file = open(name, O_CREAT | O_WRONLY, 0644); if (file < 0) abort(); close(file); }
+static void *timed(void *arg) {
+  pthread_mutex_lock(&mutex);
+  while (!is_over) {
+    struct timespec until; clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 20000000; if (until.tv_nsec >= 1000000000) { until.tv_nsec -= 1000000000; until.tv_sec++; }
+    if (pthread_cond_timedwait(&condition, &mutex, &until) == ETIMEDOUT) make("tick");
+  }
+  pthread_mutex_unlock(&mutex);
+  return arg;
+}
+static void *sleeping(void *arg) { for (;;) { make("tick"); usleep(20000); } return arg; }
+static void *idle(void *arg) { make("tick"); for (;;) usleep(20000); return arg; }
+int main(int count, char **words) {
+  pthread_t thread; pid_t child;
+  if (count != 3 || chdir(words[2])) return 1;
+  make("first");
+  switch (words[1][0]) {
+    case 't':
+      pthread_create(&thread, 0, timed, 0); usleep(110000);
+      pthread_mutex_lock(&mutex); is_over = 1; pthread_cond_signal(&condition); pthread_mutex_unlock(&mutex);
+      pthread_join(thread, 0); break;
+    case 'c': pthread_create(&thread, 0, idle, 0); usleep(110000); pthread_cancel(thread); pthread_join(thread, 0); break;
+    case 's':
+      signal(SIGTERM, on_signal);
+      if (!(child = fork())) { while (!signals) { usleep(20000); make("tick"); } _exit(0); }
+      usleep(110000); kill(child, SIGTERM); waitpid(child, 0, 0); break;
+    case 'e': pthread_create(&thread, 0, sleeping, 0); usleep(110000); execl("/bin/touch", "touch", "last", (char *)0);
+  }
+  make("last");
+  return 0;
+}
+"#;
+
+/// The rows of a command's recording.
+fn recorded(scratch: &Scratch, words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<Row> {
+    let recording = scratch.file("it.joj");
+    let (found, said) = told(&record_command("bpf", &recording, words));
+    assert_eq!(found, Some(0), "{said}");
+    rows(&recording)
+}
+
+#[test]
+fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
+    let scratch = Scratch::new("live-ticks");
+    let Some(binary) = program(&scratch, "ticks", TICKS) else { return };
+    if !methods().contains(&"bpf") {
+        return;
+    }
+    let place: &Path = scratch.as_ref();
+    for (how, is_sleep) in [("timed", false), ("cancel", true), ("signal", true)] {
+        // Where it is told just as it is awake, nobody wakes it.
+        let (rows, ticking, woken) = (0..5)
+            .find_map(|_| {
+                let rows = recorded(&scratch, &[&binary, &how, &place]);
+                let opened = |name: &str| rows.iter().find(|row| row.opens(&place.join(name))).expect(name);
+                let (main, ticking) = (opened("last").thread, opened("tick").thread);
+                let is_it = |row: &&Row| row.code == WOKEN && row.thread == ticking && row.result == main;
+                let woken = rows.iter().rfind(is_it).cloned();
+                woken.map(|woken| (rows, ticking, woken))
+            })
+            .unwrap_or_else(|| panic!("{how}: nobody woke it"));
+        assert_eq!(woken.offset % 2 == 1, is_sleep, "{how}: {woken:?}");
+        let own = || rows.iter().filter(|row| row.thread == ticking && row.begin_ns <= woken.begin_ns);
+        let in_vain = own().filter(|row| row.code == WOKEN && row.result == 0 && row.offset == woken.offset);
+        let waited_ns: i64 = in_vain.map(|row| row.bytes).sum();
+        let first = rows.iter().find(|row| row.opens(&place.join("first"))).expect("a file");
+        let all_ns = woken.begin_ns - first.begin_ns;
+        assert!((all_ns / 3..all_ns).contains(&waited_ns), "{how}, {waited_ns} of {all_ns}: {rows:#?}");
+        assert!(rows.iter().any(|row| row.code == ENDED && row.thread == ticking), "{how}: {rows:#?}");
+    }
+    let rows = recorded(&scratch, &[&binary, &"exec", &place]);
+    let main = rows.iter().find(|row| row.opens(&place.join("first"))).expect("a file").thread;
+    assert!(rows.iter().any(|row| row.opens(&place.join("tick")) && row.thread != main), "{rows:#?}");
+    let wakes = |row: &&Row| row.code == WOKEN && row.thread == main && row.result != 0;
+    assert_eq!(
+        rows.iter().find(wakes),
+        None,
+        "exec ends the other thread, and waits for nothing that it does"
+    );
+}
+
+/// A program begins a child, which makes a file after 0.1 s. `looks`: it sleeps and looks whether that is over. `token`: its wait for a pipe is
+/// broken by the child's end, whereupon it writes to the pipe and waits for it again, as `make -j` does.
+const REAPS: &str = r#"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/select.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void on_signal(int number) { (void)number; }
+static void make(const char *name) { int file = open(name, O_CREAT | O_WRONLY, 0644); if (file < 0) abort(); close(file); }
+int main(int count, char **words) {
+  int ends[2]; char byte; sigset_t blocked, none;
+  if (count != 3 || chdir(words[2]) || pipe(ends)) return 1;
+  signal(SIGCHLD, on_signal);
+  sigemptyset(&none); sigemptyset(&blocked); sigaddset(&blocked, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &blocked, 0);
+  if (!fork()) { usleep(100000); make("child"); _exit(0); }
+  if (words[1][0] == 'l')
+    while (!waitpid(-1, 0, WNOHANG)) usleep(10000);
+  else
+    for (;;) {
+      fd_set set; FD_ZERO(&set); FD_SET(ends[0], &set);
+      if (pselect(ends[0] + 1, &set, 0, 0, 0, &none) > 0) break;
+      if (waitpid(-1, 0, WNOHANG) > 0 && write(ends[1], "+", 1) != 1) return 1;
+    }
+  if (words[1][0] != 'l' && read(ends[0], &byte, 1) != 1) return 1;
+  make("last");
+  return 0;
+}
+"#;
+
+#[test]
+fn who_reaps_a_child_waited_for_it() {
+    let scratch = Scratch::new("live-reaps");
+    let Some(binary) = program(&scratch, "reaps", REAPS) else { return };
+    if !methods().contains(&"bpf") {
+        return;
+    }
+    let place: &Path = scratch.as_ref();
+    for how in ["looks", "token"] {
+        let rows = recorded(&scratch, &[&binary, &how, &place]);
+        let child = rows.iter().find(|row| row.code == FORK).expect("a child").result;
+        let last = rows.iter().find(|row| row.opens(&place.join("last"))).expect("the last file");
+        let is_it = |row: &&Row| row.code == WOKEN && row.thread == last.thread && row.result == child;
+        let woken = rows.iter().find(is_it).unwrap_or_else(|| panic!("{how}: {rows:#?}"));
+        assert!((50_000_000..last.begin_ns).contains(&woken.bytes), "{how}: {woken:?}");
+    }
+}
