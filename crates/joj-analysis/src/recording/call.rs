@@ -217,6 +217,16 @@ impl RecordedCall {
         Self { kind: CallKind::Lock, offset, bytes, flags: kind, ..Self::default() }
     }
 
+    /// True of a [`CallKind::Woken`] by nobody: the thread waited in vain for so long, or slept.
+    pub fn waits_in_vain(&self) -> bool {
+        self.kind == CallKind::Woken && self.result == 0 && self.bytes > 0
+    }
+
+    /// True of a [`CallKind::Woken`] from a sleep.
+    pub fn awaits_time(&self) -> bool {
+        self.offset % 2 == 1
+    }
+
     /// True where a link under the last name of the path is followed.
     pub fn follows_links(&self) -> bool {
         match self.kind {

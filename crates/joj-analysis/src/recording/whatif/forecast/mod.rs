@@ -22,10 +22,15 @@
 //! forecast   A  call  5 ms | wakes B                     B  waits  5 ms | ends
 //! ```
 
+mod paces;
+mod waits_in_vain;
+
 use std::collections::{HashMap, HashSet};
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::order::{CallOrder, Wait};
+use crate::recording::order::{CallOrder, Wait, Wakeup};
+use paces::Paces;
+use waits_in_vain::{WaitsInVain, is_last_wait};
 
 /// When each call of each thread ends, as far as is known.
 struct Ends {
@@ -40,51 +45,6 @@ impl Ends {
         let last = (calls as usize).min(ends.len()).checked_sub(1);
         last.map_or(0, |last| ends[last])
     }
-}
-
-/// A wait in vain of a thread, in the forecast.
-struct WaitInVain {
-    awaited: u64,
-    begin_ns: u64,
-    end_ns: u64,
-}
-
-/// Those of each thread, in their order.
-struct WaitsInVain {
-    threads: Vec<Vec<WaitInVain>>,
-}
-
-impl WaitsInVain {
-    /// A thread that was free at `free_ns` has waited in vain, and is so for `before_ns` now.
-    fn add(&mut self, thread: u32, call: &RecordedCall, free_ns: u64, before_ns: u64) {
-        if call.result != 0 || call.bytes == 0 {
-            return;
-        }
-        let end_ns = free_ns + before_ns;
-        let begin_ns = end_ns.saturating_sub(call.bytes);
-        self.threads[thread as usize].push(WaitInVain { awaited: call.offset, begin_ns, end_ns });
-    }
-
-    /// When a thread goes on that is woken at `woken_ns`: if it waited for the same then, or later, it was woken there. `u64::MAX` where it did
-    /// not. Sleeps count where the thread ends afterwards, and waits no more: it slept until it was told to end.
-    fn woken(&mut self, thread: u32, call: &RecordedCall, woken_ns: u64, is_last: bool) -> u64 {
-        if call.kind != CallKind::Woken {
-            return u64::MAX;
-        }
-        let own = &mut self.threads[thread as usize];
-        let is_sleep = |awaited: u64| awaited % 2 == 1;
-        let counts = |wait: &&WaitInVain| wait.awaited == call.offset && wait.end_ns > woken_ns;
-        let found = own.iter().find(counts).filter(|_| is_last || !is_sleep(call.offset));
-        let goes_on_ns = found.map_or(u64::MAX, |wait| wait.begin_ns.max(woken_ns));
-        own.retain(|wait| wait.awaited != call.offset && !is_sleep(wait.awaited));
-        goes_on_ns
-    }
-}
-
-/// True of a row of a thread behind which it ends by itself, and waits no more.
-fn is_last_wait(calls: &[RecordedCall], behind: &[u32]) -> bool {
-    let no_call = |row: &&u32| matches!(calls[**row as usize].kind, CallKind::Woken | CallKind::Ended);
-    behind.iter().find(no_call).is_some_and(|row| calls[*row as usize].kind == CallKind::Ended)
 }
 
 /// The row by which the program ends: its first process. `None` where the recording does not have it.
@@ -140,7 +100,7 @@ pub fn elapsed_ns(
         own.iter().for_each(|call| thread_of[*call as usize] = thread);
     }
     let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
-    let mut in_vain = WaitsInVain { threads: order.threads.iter().map(|_| Vec::new()).collect() };
+    let (mut in_vain, mut paces) = (WaitsInVain::of(order), Paces::of(calls, order));
     let program_end = program_end(calls);
     let over = program_end.filter(|end| calls[*end].result == RecordedCall::PROCESS_ENDS);
     let over = over.map(|end| over_before(calls, end));
@@ -154,18 +114,20 @@ pub fn elapsed_ns(
         let of = |wait: &Wait| ends.of(wait.thread, wait.calls);
         let free_ns = ends.of(thread, u32::MAX).max(order.begins[thread as usize].as_ref().map_or(0, of));
         let ready_ns = order.waits(index).iter().map(of).max().unwrap_or(0);
-        let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index]);
+        let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index].max(paces.kept_ns(thread)));
         let wakeup = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index));
         let end_ns = if let Some(wakeup) = wakeup {
             let waker_ns = of(&wakeup.waker);
             let behind = &order.threads[thread as usize][ends.threads[thread as usize].len() + 1..];
             let earlier_ns =
                 in_vain.woken(thread, call, waker_ns + wakeup.after_ns, is_last_wait(calls, behind));
+            let own_ns = wakeup.own_ns.min(think_ns.saturating_sub(call.bytes));
+            let wakeup = Wakeup { own_ns, ..*wakeup };
             wakeup.goes_on_ns(waker_ns, free_ns).min(earlier_ns).max(ready_ns)
         } else if call.kind == CallKind::Woken {
-            // Nobody knows who woke it, or nobody did: it waits for nothing.
-            in_vain.add(thread, call, free_ns, think_ns);
-            free_ns
+            // Nobody knows who woke it, or nobody did: it waits for nothing, but for its pace.
+            let waited = in_vain.add(thread, call, free_ns, think_ns);
+            paces.keep(thread, index, call, waited).unwrap_or(free_ns)
         } else if call.kind == CallKind::Ended {
             if counts(index) {
                 elapsed_ns = elapsed_ns.max(free_ns + think_ns);
@@ -299,6 +261,34 @@ mod tests {
             });
             assert_eq!(found, expected, "{awaited}, {ends}");
         }
+    }
+
+    /// A thread works for 60, 70, 50 ... ns and sleeps until 100, 200 ... are over; its work is a call.
+    #[test]
+    fn who_keeps_a_pace_sleeps_longer_where_its_calls_are_shorter() {
+        let worked_ns = [60, 70, 50, 65, 75, 55];
+        let recorded = |slept_ns: &dyn Fn(u64) -> u64| {
+            let (mut calls, mut now_ns) = (Vec::new(), 0);
+            for (number, worked_ns) in (0..).zip(worked_ns) {
+                let slept_ns = slept_ns(worked_ns);
+                calls.push(call(1, 1, now_ns, worked_ns));
+                now_ns += worked_ns + slept_ns;
+                let sleep = RecordedCall { kind: CallKind::Woken, bytes: slept_ns, ..call(1, 0, now_ns, 0) };
+                calls.push(RecordedCall { offset: 2 * number + 1, ..sleep });
+            }
+            calls.push(call(1, 1, now_ns + 15, 1));
+            calls
+        };
+        let with = |calls: &[RecordedCall], call_ns: u64| {
+            let durations_ns: Vec<u64> = calls.iter().map(|call| call.duration_ns.min(call_ns)).collect();
+            forecast(calls, &durations_ns)
+        };
+        let paced = recorded(&|worked_ns| 100 - worked_ns);
+        assert_eq!(with(&paced, 100), 616);
+        // The first sleep is as long as it was, so it ends at 50.
+        assert_eq!(with(&paced, 10), 10 + 40 + 5 * 100 + 15 + 1);
+        let fixed = recorded(&|_| 40);
+        assert_eq!(with(&fixed, 10), 6 * (10 + 40) + 15 + 1, "sleeps of one length keep it");
     }
 
     #[test]
