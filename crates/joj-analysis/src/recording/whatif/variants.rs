@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CREAT, O_EXCL, O_TMPFILE};
+use crate::recording::flags::{O_CREAT, O_EXCL};
 use crate::recording::whatif::classes::ClassPaths;
+use crate::recording::whatif::classes::open_files::{OpenFiles, is_unnamed};
 use crate::trace::texts::{Text, Texts};
 
 /// Bits of O_DSYNC and of O_SYNC.
@@ -36,23 +37,26 @@ pub fn with_files_at(recording: &Recording, class: &ClassPaths, place: &str) -> 
     moved
 }
 
-/// Of each call whether its path is of the class, or a directory that is opened for the sake of a name of the class.
+/// Of each call whether its path is of the class, or the file that it opens, or a directory that is opened for the sake of a name of the
+/// class.
 fn names_class(recording: &Recording, class: &ClassPaths) -> Vec<bool> {
     let texts = &recording.texts;
     // By thread the path that it made, renamed or removed last.
     let mut changed: HashMap<u32, Text> = HashMap::new();
     let mut others = NamesOfOthers::default();
-    let unnamed = unnamed_files(recording, class);
+    let files = OpenFiles::find(recording);
     let mut named = Vec::with_capacity(recording.calls.len());
     for (place, call) in recording.calls.iter().enumerate() {
         let is_of_directory = |directory: Text| {
             let last = changed.get(&call.thread).filter(|last| class.contains(last));
             last.is_some_and(|last| directory_of(texts, *last) == Some(texts.get(directory)))
         };
-        let is_of_class = class.contains(&call.path);
-        let is_for_it = !is_of_class && call.kind == CallKind::Open && is_of_directory(call.path);
-        let is_unnamed = call.kind == CallKind::Open && unnamed.contains_key(&call.description);
-        named.push(is_of_class || is_for_it || is_unnamed);
+        let of_description = Some(call.description).filter(|_| opens(call.kind));
+        let of_description = of_description.and_then(|description| files.is_of(description, class));
+        let is_of_class = of_description.unwrap_or_else(|| class.contains(&call.path));
+        let is_directory = call.kind == CallKind::Open && !is_unnamed(call);
+        let is_for_it = !is_of_class && is_directory && is_of_directory(call.path);
+        named.push(is_of_class || is_for_it);
         if let Some(directory) = others.pass(recording, class, call, is_for_it.then_some(place)) {
             named[directory] = false;
         }
@@ -102,6 +106,10 @@ impl<'a> NamesOfOthers<'a> {
             }
             CallKind::Open | CallKind::Held => {
                 self.known.insert(call.path);
+                // A sync of a file without a name is none of its directory.
+                if is_unnamed(call) {
+                    return None;
+                }
                 self.opened.insert(call.description, (call.path, of_class));
             }
             _ => {}
@@ -121,7 +129,6 @@ fn directory_of(texts: &Texts, path: Text) -> Option<&str> {
 /// whole filesystem stays.
 pub fn without_syncs_of(recording: &Recording, class: &ClassPaths) -> (Recording, Vec<bool>) {
     let names = names_class(recording, class);
-    let opens = |kind: CallKind| matches!(kind, CallKind::Open | CallKind::Held);
     let opened = recording.calls.iter().zip(&names).filter(|(call, names)| opens(call.kind) && **names);
     let descriptions: HashSet<u32> =
         opened.map(|(call, _)| call.description).filter(|description| *description != 0).collect();
@@ -136,6 +143,10 @@ pub fn without_syncs_of(recording: &Recording, class: &ClassPaths) -> (Recording
         left_out.push(is_own && call.kind.is_sync() && is_of_file(call.kind));
     }
     (changed, left_out)
+}
+
+fn opens(kind: CallKind) -> bool {
+    matches!(kind, CallKind::Open | CallKind::Held)
 }
 
 /// Takes the flags away that make a write durable.
@@ -156,23 +167,6 @@ fn changed_path(call: &RecordedCall) -> Option<Text> {
         _ => return None,
     };
     (call.result >= 0).then_some(path)
-}
-
-/// Descriptions that were opened without a name, and get one of the class.
-fn unnamed_files(recording: &Recording, class: &ClassPaths) -> HashMap<u32, ()> {
-    let is_unnamed = |call: &&RecordedCall| {
-        call.kind == CallKind::Open && call.flags & O_TMPFILE == O_TMPFILE && call.result >= 0
-    };
-    let mut found: HashMap<u32, ()> =
-        recording.calls.iter().filter(is_unnamed).map(|call| (call.description, ())).collect();
-    let named: HashMap<u32, Text> = recording
-        .calls
-        .iter()
-        .filter(|call| call.kind == CallKind::Link && call.result >= 0)
-        .map(|call| (call.description, call.second_path))
-        .collect();
-    found.retain(|description, ()| named.get(description).is_some_and(|path| class.contains(path)));
-    found
 }
 
 /// True where some flag makes each write of a file, or one write, durable.
@@ -225,7 +219,7 @@ pub fn named_below(recording: &mut Recording, names: &[(String, String)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::flags::{O_RDONLY, O_RDWR};
+    use crate::recording::flags::{O_RDONLY, O_RDWR, O_TMPFILE};
     use crate::trace::header::RecordingFacts;
 
     #[derive(Default)]
@@ -279,6 +273,60 @@ mod tests {
         let class: ClassPaths = [made.0.texts.keep("/d/a")].into();
         assert_eq!(paths(&with_files_at(&made.0, &class, "/R")), [["/R/d", ""], ["", "/R/d/a"]]);
         assert_eq!(paths(&with_files_at(&made.0, &ClassPaths::new(), "/R")), [["/d", ""], ["", "/d/a"]]);
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_of_its_directorys_class_only_where_it_gets_no_name() {
+        let mut made = Made::default();
+        let unnamed = |number: u32| {
+            move |call: &mut RecordedCall| {
+                (call.description, call.flags) = (number, O_TMPFILE | O_RDWR | 0o10_000)
+            }
+        };
+        let of = |number: u32| move |call: &mut RecordedCall| call.description = number;
+        // One becomes a file of others, one stays without a name, and one becomes a file of the class.
+        for (number, place, name) in [(1, "/c", "/d/a"), (2, "/c", ""), (3, "/d", "/c/b")] {
+            made.push(CallKind::Open, [place, ""], unnamed(number)).push(
+                CallKind::Fsync,
+                ["", ""],
+                of(number),
+            );
+            if !name.is_empty() {
+                made.push(CallKind::Link, ["", name], of(number));
+            }
+            made.push(CallKind::Fdatasync, ["", ""], of(number));
+        }
+        let class: ClassPaths = ["/c", "/c/b"].map(|path| made.0.texts.keep(path)).into();
+        let (changed, left_out) = without_syncs_of(&made.0, &class);
+        let opened = |recording: &Recording| -> Vec<RecordedCall> {
+            recording.calls.iter().filter(|call| call.kind == CallKind::Open).copied().collect()
+        };
+        let flags: Vec<u32> = opened(&changed).iter().map(|call| call.flags & O_SYNC_BITS).collect();
+        assert_eq!(flags, [0o10_000, 0, 0]);
+        let of_first = [false, false, false, false];
+        assert_eq!(left_out, [&of_first[..], &[false, true, true], &[false, true, false, true]].concat());
+        let moved = with_files_at(&made.0, &class, "/R");
+        let places: Vec<&str> = opened(&moved).iter().map(|call| moved.texts.get(call.path)).collect();
+        assert_eq!(places, ["/c", "/R/c", "/R/d"]);
+        // With a name of others, too, it is theirs.
+        made.push(CallKind::Link, ["", "/d/b"], of(3));
+        assert!(!without_syncs_of(&made.0, &class).1[8]);
+    }
+
+    #[test]
+    fn a_sync_of_a_file_without_a_name_is_none_of_its_directory() {
+        let mut made = Made::default();
+        let of = |number: u32| move |call: &mut RecordedCall| call.description = number;
+        made.push(CallKind::Unlink, ["/d/b", ""], |_| {})
+            .push(CallKind::Open, ["/d", ""], |call| {
+                (call.description, call.flags) = (1, O_TMPFILE | O_RDWR);
+            })
+            .push(CallKind::Fsync, ["", ""], of(1))
+            .push(CallKind::Open, ["/d/a", ""], |call| call.flags = O_RDWR | O_CREAT)
+            .push(CallKind::Open, ["/d", ""], of(2))
+            .push(CallKind::Fsync, ["", ""], of(2));
+        let class: ClassPaths = [made.0.texts.keep("/d/a")].into();
+        assert_eq!(without_syncs_of(&made.0, &class).1, [false; 6], "/d/b is gone only with the last one");
     }
 
     #[test]

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::recording::Recording;
-use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::call::CallKind;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
+use crate::recording::whatif::classes::open_files::OpenFiles;
 use crate::recording::whatif::classes::{ClassPaths, FileClass};
 use crate::trace::texts::{Text, Texts};
 
@@ -84,19 +85,20 @@ impl Companions {
     fn follow_names(&mut self, recording: &Recording, files: &DatabaseFiles) {
         let is_database =
             |path: Text| files.of_path(path).is_some_and(|(role, _)| role == FileRole::Database);
-        let gives_name = |call: &&RecordedCall| {
-            call.result >= 0
-                && matches!(call.kind, CallKind::Rename | CallKind::Link)
-                && [call.path, call.second_path].iter().all(|path| *path != Text::NONE && !is_database(*path))
-        };
-        let calls: Vec<&RecordedCall> = recording.calls.iter().filter(gives_name).collect();
+        let pairs = OpenFiles::find(recording).pairs(recording).into_iter();
+        let pairs: Vec<(Text, Text)> = pairs
+            .map(|(_, one, other)| (one, other))
+            .filter(|(one, other)| {
+                [*one, *other].iter().all(|path| *path != Text::NONE && !is_database(*path))
+            })
+            .collect();
         loop {
             let count = |owners: &BTreeMap<Text, BTreeSet<String>>| -> usize {
                 owners.values().map(BTreeSet::len).sum()
             };
             let before = count(&self.owners);
-            for call in &calls {
-                for (one, other) in [(call.path, call.second_path), (call.second_path, call.path)] {
+            for (first, second) in &pairs {
+                for (one, other) in [(*first, *second), (*second, *first)] {
                     let owners = self.owners.get(&one).cloned().unwrap_or_default();
                     owners.iter().for_each(|owner| self.add(other, owner));
                 }
@@ -111,6 +113,7 @@ impl Companions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::call::RecordedCall;
     use crate::recording::whatif::classes::of;
 
     const OPEN: CallKind = CallKind::Open;

@@ -5,9 +5,11 @@
 //!
 //! ```text
 //! companions   which these are
+//! open_files   of what class a file is that is open
 //! ```
 
 pub mod companions;
+pub mod open_files;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,6 +21,7 @@ use crate::recording::Recording;
 use crate::recording::call::CallKind;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
 use crate::recording::whatif::classes::companions::Companions;
+use crate::recording::whatif::classes::open_files::OpenFiles;
 use crate::recording::whatif::pattern;
 use crate::trace::texts::Text;
 
@@ -93,6 +96,9 @@ pub fn of(
             found.remove(&path);
         }
     }
+    for directory in OpenFiles::find(recording).directories_of_others(&found) {
+        found.remove(&directory);
+    }
     let used = used_paths(recording);
     let is_pure = |path: &Text| {
         let below = used_below(&used, recording.texts.get(*path));
@@ -155,13 +161,7 @@ fn whole(
 ) -> Result<ClassPaths, ClassError> {
     let texts = &recording.texts;
     let used = used_paths(recording);
-    let pairs: Vec<(CallKind, Text, Text)> = recording
-        .calls
-        .iter()
-        .filter(|call| call.result >= 0 && matches!(call.kind, CallKind::Rename | CallKind::Link))
-        .filter(|call| call.path != Text::NONE)
-        .map(|call| (call.kind, call.path, call.second_path))
-        .collect();
+    let pairs = OpenFiles::find(recording).pairs(recording);
     let is_own = |path: &Text| !companions.is_one(*path);
     loop {
         let before = found.len();
@@ -236,6 +236,7 @@ fn what_moves(used: &BTreeMap<&str, Text>, found: &ClassPaths, names: [&str; 2])
 mod tests {
     use super::*;
     use crate::recording::call::RecordedCall;
+    use crate::recording::flags::O_TMPFILE;
 
     /// Each with its kind and one or two paths.
     fn recording(calls: &[(CallKind, &str, &str)]) -> Recording {
@@ -306,6 +307,43 @@ mod tests {
         assert_eq!(found(&calls, &[]).unwrap(), ["/h/new", "/h/x.cache"]);
         let whole = [(OPEN, "/h/cache/a", ""), (RENAME, "/h/cache", "/h/old"), (OPEN, "/h/old/b", "")];
         assert_eq!(found(&whole, &[]).unwrap(), ["/h/cache", "/h/cache/a", "/h/old", "/h/old/b"]);
+    }
+
+    #[test]
+    fn all_names_that_a_file_gets_while_it_is_open_are_of_one_class() {
+        // With a name of its own, and without one.
+        for (path, flags) in [("/h/new", 0), ("/h", O_TMPFILE)] {
+            let mut recording = recording(&[
+                (OPEN, path, ""),
+                (CallKind::Link, "", "/h/x.cache"),
+                (CallKind::Link, "", "/h/x.p"),
+            ]);
+            recording.calls.iter_mut().for_each(|call| call.description = 1);
+            recording.calls[0].flags = flags;
+            let permanent = (FileClass::Permanent, "*.p".to_owned());
+            let found = |patterns: &[ClassPattern]| {
+                let found = super::of(&recording, FileClass::Cache, patterns).unwrap();
+                (OpenFiles::find(&recording).is_of(1, &found), found.len())
+            };
+            assert_eq!(found(&[]), (Some(true), if flags == 0 { 3 } else { 2 }), "{path}");
+            assert_eq!(found(&[permanent]), (Some(false), 0), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_directory_in_which_a_file_of_others_is_opened_without_a_name_is_of_no_class() {
+        for (name, found) in [
+            ("", &["/h/cache", "/h/cache/in"][..]),
+            ("/h/cache/a", &["/h/cache", "/h/cache/a", "/h/cache/in"]),
+            ("/h/b", &[]),
+        ] {
+            let link = if name.is_empty() { CallKind::Fsync } else { CallKind::Link };
+            let mut recording =
+                recording(&[(CallKind::Mkdir, "/h/cache", ""), (OPEN, "/h/cache/in", ""), (link, "", name)]);
+            recording.calls.iter_mut().for_each(|call| call.description = 1);
+            recording.calls[1].flags = O_TMPFILE;
+            assert_eq!(paths(&recording, &of(&recording, FileClass::Cache, &[]).unwrap()), found);
+        }
     }
 
     #[test]
