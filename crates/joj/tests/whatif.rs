@@ -251,6 +251,25 @@ fn waldio_has_its_rows_where_the_extension_is_and_a_reason_elsewhere() {
 }
 
 #[test]
+fn what_makes_waldios_commits_less_durable_than_its_rows_say_is_the_reason_of_these_rows_alone() {
+    let scratch = Scratch::new("whatif-durability");
+    let recording = record(&scratch, "app", application());
+    for name in ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+        command.env(name, "1").arg("whatif").args([recording.as_path(), scratch.as_ref()]);
+        command.args(["--rounds", "1", "--json", "-", "--only", "wal,waldio,waldio-bounded"]);
+        let found = serde_json::from_str(&printed(&command.output().expect("joj"))).expect("JSON");
+        let rows = rows_of(&found);
+        assert!(rows["recorded"].is_ok() && rows["wal"].is_ok(), "{name}: {found:#}");
+        for row in ["waldio", "waldio-bounded"] {
+            let reason = rows[row].as_ref().expect_err(row);
+            assert!(reason.starts_with(&format!("{name} is set: ")), "{reason}");
+            assert!(reason.contains("unset it, or") && reason.contains("--only"), "{reason}");
+        }
+    }
+}
+
+#[test]
 fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
     let scratch = Scratch::new("whatif-files");
     let mut text = Text::default();

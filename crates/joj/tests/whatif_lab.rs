@@ -227,6 +227,26 @@ fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
 }
 
 #[test]
+fn what_makes_waldios_commits_less_durable_takes_its_rows_alone_in_the_lab() {
+    let (None, Some(extension)) = (missing(), extension()) else {
+        return skipped("there is no emulated machine, or no waldio");
+    };
+    let scratch = Scratch::new("whatif-lab-durability");
+    let recording = record(&scratch, "app", application(COMMITS));
+    let [json, extension] = [scratch.file("w.json"), extension].map(|file| file.display().to_string());
+    let words = ["--lab", "--only", "recorded,waldio", "--waldio", &extension, "--json", &json];
+    let (code, said) =
+        told(&whatif(&recording, &words).env("WALDIO_DURABILITY", "bounded").output().expect("joj"));
+    assert_eq!(code, Some(0), "{said}");
+    let text = std::fs::read_to_string(&json).expect("a file");
+    let result: WhatifLabResult = serde_json::from_str(&text).expect("JSON");
+    let found = measured(&result, 0);
+    figures(found, Configuration::Recorded);
+    let WhatifOutcome::Unavailable(reason) = &found.rows[1].outcome else { panic!("{found:?}") };
+    assert!(reason.contains("WALDIO_DURABILITY is set: ") && reason.contains("--only"), "{reason}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_before_a_machine_starts() {
     let scratch = Scratch::new("whatif-lab-errors");
     let recording = record(&scratch, "app", application(COMMITS));

@@ -124,22 +124,6 @@ fn a_program_that_writes_to_the_directory_itself_does_so_once_and_not_in_each_ru
 }
 
 #[test]
-fn what_makes_waldios_commits_less_durable_than_the_rows_say_is_refused() {
-    let scratch = Scratch::new("whatif-durability");
-    let run = |name: &str, more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
-        command.current_dir(&scratch).env(name, "1").args(["whatif", "--rounds", "1", "maps"]).args(more);
-        told(&command.output().expect("joj"))
-    };
-    for name in ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"] {
-        let (code, said) = run(name, &[]);
-        assert!(code == Some(1) && said.contains(&format!("{name} is set")), "{code:?} {said}");
-        let (code, said) = run(name, &["--only", "no-sync"]);
-        assert_eq!(code, Some(0), "no row of waldio is asked for: {said}");
-    }
-}
-
-#[test]
 fn nothing_is_deleted_behind_a_mount_that_a_program_leaves() {
     let scratch = Scratch::new("whatif-rerun-mounts");
     let place = place(&scratch);

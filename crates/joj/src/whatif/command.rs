@@ -45,11 +45,6 @@ use crate::workloads;
 
 /// Room for calls that joj has not fetched yet, where a command is recorded.
 const BUFFER_BYTES: u64 = 32 << 20;
-/// Variables with which waldio's commits are not as durable as the rows say.
-const OF_DURABILITY: [&str; 3] = ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"];
-/// The rows that they would change.
-const WITH_WALDIO: [Configuration; 2] = [Configuration::Waldio, Configuration::Bounded];
-
 /// Runs `joj whatif`.
 /// # Errors
 /// What could not be done, where, and how to mend it.
@@ -72,15 +67,10 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, WhatifError> {
 
 /// Looks whether the results can be written, and catches Ctrl-C. Gives the exit code where the command line is wrong.
 /// # Errors
-/// A file that cannot be written, or a variable of the environment that makes rows untrue.
+/// A file that cannot be written.
 pub fn check(options: &WhatifOptions) -> Result<Option<ExitCode>, WhatifError> {
     if let Some(what) = output_file::both_printed(&options.json, &options.markdown) {
         return Ok(Some(wrong_usage(what)));
-    }
-    let is_asked = |row| options.only.is_empty() || options.only.contains(row);
-    let set = OF_DURABILITY.into_iter().find(|name| std::env::var_os(name).is_some());
-    if let Some(set) = set.filter(|_| WITH_WALDIO.iter().any(is_asked)) {
-        return Err(WhatifError::Durability(set));
     }
     let outputs = [&options.output, &options.json, &options.markdown, &options.html];
     output_file::check_apart(&options.recording, outputs.into_iter().flatten())?;

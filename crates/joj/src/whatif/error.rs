@@ -17,11 +17,6 @@ pub enum WhatifError {
     /// The command cannot be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A variable of the environment makes commits less durable than the rows say.
-    #[error(
-        "{0} is set: it changes what a COMMIT of waldio is worth, which the rows say themselves; unset it"
-    )]
-    Durability(&'static str),
     /// The program writes to the directory itself, where each of its runs would.
     #[error(
         "the program writes {} by a name that leads out of the copy of this directory in which it ran (its whole name, a link to it, or \

@@ -23,6 +23,9 @@ use crate::whatif::call_replay::{InMemory, bytes_needed};
 use crate::whatif::commit_replay::{Beside, CommitSetting};
 use crate::whatif::memory::{self, IN_REPLAY};
 
+/// Variables with which waldio's commits are not as durable as the rows say.
+const OF_DURABILITY: [&str; 3] = ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"];
+
 /// What a configuration is a replay of.
 #[derive(Debug)]
 pub enum RowSetting {
@@ -175,6 +178,12 @@ impl WhatifSettings {
     ) -> Result<RowSetting, String> {
         self.commits.as_ref().map_err(Clone::clone)?;
         let without = "or leave its rows out with --only";
+        let set = OF_DURABILITY.into_iter().find(|name| std::env::var_os(name).is_some());
+        if let Some(name) = set.filter(|_| durability.is_some()) {
+            return Err(format!(
+                "{name} is set: it changes what a COMMIT of waldio is worth, which the rows say themselves; unset it, {without}"
+            ));
+        }
         let libraries = libraries(&options.sqlite, options.waldio.as_deref(), mode, without);
         let libraries = libraries.map_err(|error| error.to_string())?;
         Ok(RowSetting::Commits(CommitSetting { libraries, mode, synchronous, durability }))
