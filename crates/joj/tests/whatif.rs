@@ -280,7 +280,7 @@ fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
     let found = rows_of(&found);
     for (name, reason) in [
         ("databases-in-ram", "there is no SQLite database in it"),
-        ("caches-in-ram", "no file of it is named *.cache; name the caches with --class 'cache:PATTERN'"),
+        ("caches-in-ram", "no file of it is named *.cache; name some with --class 'cache:PATTERN'"),
         ("wal", "no commit of a SQLite database is in it"),
         ("waldio-bounded", "no commit of a SQLite database is in it"),
     ] {
@@ -290,6 +290,20 @@ fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
     for (name, syncs) in [("recorded", 2), ("all-in-ram", 2), ("no-sync", 0)] {
         assert_eq!(found[name].as_ref().expect("figures")["syncs"], syncs, "{name}");
     }
+    let words = ["--rounds", "1", "--class", "temporary:/d/?", "--class", "permanent:/d/a"];
+    let words = [&words[..], &["--class", "cache:/d/b", "--only", "caches-in-ram,caches-no-sync"]].concat();
+    for (name, told) in rows_of(&whatif(&recording, scratch.as_ref(), &words)) {
+        let reason = "no file of it that is named /d/b is a cache: 1 is temporary by another pattern or name; name some with --class";
+        assert!(name == "recorded" || told.expect_err("no cache").starts_with(reason), "{name}");
+    }
+    let words =
+        ["--rounds", "1", "--only", "by-class", "--class", "temporary:/d/b", "--class", "permanent:b"];
+    let told = rows_of(&whatif(&recording, scratch.as_ref(), &words));
+    let reason = told["by-class"].as_ref().expect_err("nothing is temporary");
+    assert!(
+        reason.starts_with("no file of it that is named /d/b is temporary: 1 is permanent by"),
+        "{reason}"
+    );
     let text = printed(&joj(&[&"whatif", &recording, &scratch.as_ref(), &"--rounds", &"1"]));
     assert!(text.contains("\nWAL: cannot be had: no commit of a SQLite database"), "{text}");
 }

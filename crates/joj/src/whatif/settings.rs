@@ -8,6 +8,7 @@ use joj_analysis::recording::Recording;
 use joj_analysis::recording::page_transactions::PageTransactions;
 use joj_analysis::recording::page_transactions::derive::derive;
 use joj_analysis::recording::page_transactions::plan::TransactionPlan;
+use joj_analysis::recording::whatif::classes::named_otherwise::NamedOtherwise;
 use joj_analysis::recording::whatif::classes::{self, CACHE_PATTERN, ClassError, ClassPaths, FileClass};
 use joj_analysis::recording::whatif::commit_calls::CommitCalls;
 use joj_analysis::recording::whatif::configuration::Configuration;
@@ -119,14 +120,15 @@ impl WhatifSettings {
             Configuration::DatabasesInMemory => {
                 self.class(classes::databases(recording), || "there is no SQLite database in it".to_owned())
             }
-            Configuration::CachesInMemory => {
-                self.class(classes::of(recording, FileClass::Cache, &options.classes), || no_cache(options))
-            }
+            Configuration::CachesInMemory => self
+                .class(classes::of(recording, FileClass::Cache, &options.classes), || {
+                    no_file(recording, FileClass::Cache, options)
+                }),
             Configuration::CachesNoSync => {
                 let caches = classes::of(recording, FileClass::Cache, &options.classes);
                 let caches = caches.map_err(|error| error.to_string())?;
                 if caches.is_empty() {
-                    return Err(no_cache(options));
+                    return Err(no_file(recording, FileClass::Cache, options));
                 }
                 Ok(on_disk(Arc::new(without_syncs(recording, &caches))))
             }
@@ -144,7 +146,7 @@ impl WhatifSettings {
         let of = |class| classes::of(recording, class, &options.classes).map_err(|error| error.to_string());
         let (caches, temporary) = (of(FileClass::Cache)?, of(FileClass::Temporary)?);
         if temporary.is_empty() {
-            return Err("no file of it is temporary; name some with --class 'temporary:PATTERN'".to_owned());
+            return Err(no_file(recording, FileClass::Temporary, options));
         }
         let mut plan = without_syncs(recording, &caches);
         // A path that is elsewhere is the same call: those that are left out stay the same.
@@ -196,13 +198,18 @@ fn without_syncs(recording: &Recording, class: &ClassPaths) -> Plan {
     Plan { left_out, ..Plan::of(changed, None) }
 }
 
-fn no_cache(options: &WhatifOptions) -> String {
-    let caches = options.classes.iter().filter(|(class, _)| *class == FileClass::Cache);
-    let mut patterns: Vec<&str> = caches.map(|(_, pattern)| pattern.as_str()).collect();
-    if patterns.is_empty() {
+/// What to say where no file is of a class.
+fn no_file(recording: &Recording, class: FileClass, options: &WhatifOptions) -> String {
+    let own = options.classes.iter().filter(|(of, _)| *of == class);
+    let mut patterns: Vec<&str> = own.map(|(_, pattern)| pattern.as_str()).collect();
+    let what = if class == FileClass::Cache { "a cache" } else { class.word() };
+    if class == FileClass::Cache && patterns.is_empty() {
         patterns.push(CACHE_PATTERN);
     }
-    format!("no file of it is named {}; name the caches with --class 'cache:PATTERN'", patterns.join(" or "))
+    match NamedOtherwise::find(recording, class, &options.classes) {
+        Ok(named) => named.told(&patterns, what, class),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// Looks now whether there is such a place, and not after a minute.

@@ -4,10 +4,12 @@
 //! directory of a class is of the class. The files beside a database are of its class.
 //!
 //! ```text
-//! companions   which these are
-//! open_files   of what class a file is that is open
+//! named_otherwise   how many files have the name of a class, and another class
+//! companions        which files lie beside databases
+//! open_files        of what class a file is that is open
 //! ```
 
+pub mod named_otherwise;
 pub mod companions;
 pub mod open_files;
 
@@ -84,12 +86,8 @@ pub fn of(
     class: FileClass,
     patterns: &[ClassPattern],
 ) -> Result<ClassPaths, ClassError> {
-    let of_class = |wanted: FileClass| -> Vec<String> {
-        let own = patterns.iter().filter(|(class, _)| *class == wanted);
-        own.map(|(_, pattern)| pattern.clone()).collect()
-    };
     let companions = Companions::find(recording);
-    let named = |class: FileClass| named(recording, class, &of_class(class), &companions);
+    let named = |class: FileClass| named(recording, class, patterns, &companions);
     let mut found = named(class)?;
     for stronger in FileClass::ALL.iter().filter(|other| other.strength() > class.strength()) {
         for path in named(*stronger)? {
@@ -118,27 +116,48 @@ impl FileClass {
     }
 }
 
-/// Files whose path one of these patterns names: with a `/` the whole path, without one any part of it. Without any pattern caches are what
-/// [`CACHE_PATTERN`] names, but for files of the system. No pattern names a companion: its database decides.
-fn named(
-    recording: &Recording,
-    class: FileClass,
-    patterns: &[String],
-    companions: &Companions,
-) -> Result<ClassPaths, ClassError> {
-    let is_default = class == FileClass::Cache && patterns.is_empty();
-    let default = [CACHE_PATTERN.to_owned()];
-    let patterns = if is_default { &default[..] } else { patterns };
-    let may_be = |path: &str| !is_default || !OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder));
-    let is_named = |path: &str| {
-        patterns.iter().any(|pattern| match pattern.contains('/') {
+/// What names the files of a class: with a `/` a pattern is for the whole path, without one for any part of it. Without any pattern caches
+/// are what [`CACHE_PATTERN`] names, but for files of the system.
+struct Patterns<'a> {
+    texts: Vec<&'a str>,
+    /// No pattern of the user's is among them.
+    is_default: bool,
+}
+
+impl<'a> Patterns<'a> {
+    fn of(class: FileClass, patterns: &'a [ClassPattern]) -> Self {
+        let own = patterns.iter().filter(|(of, _)| *of == class).map(|(_, pattern)| pattern.as_str());
+        let own: Vec<&str> = own.collect();
+        let is_default = class == FileClass::Cache && own.is_empty();
+        Self { texts: if is_default { vec![CACHE_PATTERN] } else { own }, is_default }
+    }
+
+    /// Whether a path has such a name.
+    fn name(&self, path: &str) -> bool {
+        self.texts.iter().any(|pattern| match pattern.contains('/') {
             true => pattern::matches(pattern, path),
             false => path.split('/').any(|part| !part.is_empty() && pattern::matches(pattern, part)),
         })
-    };
-    let found = used_paths(recording).into_iter().filter(|(_, text)| !companions.is_one(*text));
-    let found = found.filter(|(path, _)| may_be(path) && is_named(path)).map(|(_, text)| text).collect();
-    whole(recording, class, found, companions)
+    }
+
+    /// Whether that makes it a file of the class.
+    fn mean(&self, path: &str) -> bool {
+        let is_of_the_system = || OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder));
+        self.name(path) && !(self.is_default && is_of_the_system())
+    }
+}
+
+/// Files that patterns name, but for companions: of these the database decides.
+fn named(
+    recording: &Recording,
+    class: FileClass,
+    patterns: &[ClassPattern],
+    companions: &Companions,
+) -> Result<ClassPaths, ClassError> {
+    let patterns = Patterns::of(class, patterns);
+    let used = used_paths(recording).into_iter();
+    let found = used.filter(|(path, text)| patterns.mean(path) && !companions.is_one(*text));
+    whole(recording, class, found.map(|(_, text)| text).collect(), companions)
 }
 
 /// All paths that calls name.
