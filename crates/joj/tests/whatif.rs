@@ -287,6 +287,9 @@ fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
         let told = found[name].as_ref().expect_err(name);
         assert!(told.contains(reason), "{name}: {told}");
     }
+    let words = ["--rounds", "1", "--class", "temporary:/d/b", "--only", "by-class"];
+    let found_by_class = whatif(&recording, scratch.as_ref(), &words);
+    assert_eq!(found_by_class["rows"][1]["gives_up"], "a restart of the machine takes temporary files");
     for (name, syncs) in [("recorded", 2), ("all-in-ram", 2), ("no-sync", 0)] {
         assert_eq!(found[name].as_ref().expect("figures")["syncs"], syncs, "{name}");
     }

@@ -266,7 +266,7 @@ impl Rounds<'_> {
         for ((configuration, _), samples) in self.settings.rows.iter().zip(self.samples) {
             self.measured.rows.push(WhatifRow {
                 configuration: *configuration,
-                gives_up: configuration.gives_up().to_owned(),
+                gives_up: self.settings.gives_up(*configuration).to_owned(),
                 outcome: samples.outcome(),
                 rerun: None,
             });

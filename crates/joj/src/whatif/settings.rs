@@ -69,6 +69,7 @@ pub struct WhatifSettings {
     pub rows: Vec<(Configuration, Result<RowSetting, String>)>,
     /// Of the one row with commits, what was measured apart from them; `None`: it is measured with them.
     pub beside: Option<Beside>,
+    has_caches: bool,
 }
 
 impl WhatifSettings {
@@ -82,13 +83,26 @@ impl WhatifSettings {
                 || options.only.is_empty()
                 || options.only.contains(configuration)
         };
-        let mut settings =
-            Self { order, aligned: options.row.alone, recorded, commits, rows: Vec::new(), beside: None };
+        let caches = classes::of(&recorded.recording, FileClass::Cache, &options.classes);
+        let mut settings = Self {
+            order,
+            aligned: options.row.alone,
+            commits,
+            rows: Vec::new(),
+            beside: None,
+            has_caches: !caches.is_ok_and(|caches| caches.is_empty()),
+            recorded,
+        };
         for configuration in Configuration::ALL.iter().copied().filter(is_wanted) {
             let setting = settings.setting(configuration, options);
             settings.rows.push((configuration, setting));
         }
         settings
+    }
+
+    /// What a row gives up of durability.
+    pub fn gives_up(&self, configuration: Configuration) -> &'static str {
+        if self.has_caches { configuration.gives_up() } else { configuration.gives_up_without_caches() }
     }
 
     /// Takes what was measured apart from the row's commits, or why that cannot be had.

@@ -66,6 +66,14 @@ impl Configuration {
         }
     }
 
+    /// The same of a recording in which nothing is a cache.
+    pub fn gives_up_without_caches(self) -> &'static str {
+        match self {
+            Self::ByClass => "a restart of the machine takes temporary files",
+            other => other.gives_up(),
+        }
+    }
+
     /// True where a COMMIT that returned survives a power cut.
     pub fn is_durable(self) -> bool {
         matches!(self, Self::Wal | Self::Waldio)

@@ -81,6 +81,7 @@ impl WhatifResult {
         found: Result<WhatifResult, String>,
         recorded: &WhatifFigures,
     ) {
+        let mut gives_up = configuration.gives_up().to_owned();
         let outcome = found.and_then(|found| {
             for note in found.notes {
                 if !self.notes.contains(&note) {
@@ -90,7 +91,9 @@ impl WhatifResult {
             self.sqlite = self.sqlite.take().or(found.sqlite);
             let mut rows = found.rows.into_iter();
             let row = rows.find(|row| row.configuration == configuration);
-            row.map(|row| row.outcome).ok_or_else(|| "it was not measured".to_owned())
+            let row = row.ok_or_else(|| "it was not measured".to_owned())?;
+            gives_up = row.gives_up;
+            Ok(row.outcome)
         });
         let outcome = match outcome {
             Ok(WhatifOutcome::Measured(figures)) => {
@@ -101,7 +104,6 @@ impl WhatifResult {
             Ok(unavailable) => unavailable,
             Err(reason) => WhatifOutcome::Unavailable(reason),
         };
-        let gives_up = configuration.gives_up().to_owned();
         self.rows.push(WhatifRow { configuration, gives_up, outcome, rerun: None });
     }
 }
@@ -127,7 +129,7 @@ mod tests {
             device_bytes: None,
             differing: 0,
         };
-        let (gives_up, outcome) = (configuration.gives_up().to_owned(), WhatifOutcome::Measured(figures));
+        let (gives_up, outcome) = (format!("as {configuration:?} says"), WhatifOutcome::Measured(figures));
         let found = WhatifResult {
             sqlite: configuration.has_commits().then(|| "3.54.1".to_owned()),
             rows: vec![WhatifRow { configuration, gives_up, outcome, rerun: None }],
@@ -155,6 +157,10 @@ mod tests {
         assert_eq!(ratio(Configuration::Wal), Some(0.25));
         assert_eq!(ratio(Configuration::Waldio), Some(0.5));
         assert_eq!(found.rows[1].outcome, WhatifOutcome::Unavailable("the guest ended".to_owned()));
+        assert_eq!(
+            [1, 2].map(|row| &*found.rows[row].gives_up),
+            [Configuration::NoSync.gives_up(), "as Wal says"]
+        );
         assert_eq!(found.notes, ["of all", "of commits"]);
         assert_eq!(found.sqlite.as_deref(), Some("3.54.1"));
         let failed = vec![(Configuration::Recorded, Err("too long".to_owned())), rows[2].clone()];
