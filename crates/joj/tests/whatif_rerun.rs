@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use joj_analysis::recording::whatif::configuration::Configuration;
-use joj_analysis::recording::whatif::outcome::WhatifResult;
+use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifResult};
 use replay::{Scratch, told};
 use rerun::{place, rerun, result, whatif, with_own_mounts};
 
@@ -142,6 +142,23 @@ fn nothing_is_deleted_behind_a_mount_that_a_program_leaves() {
     let result: WhatifResult = serde_json::from_slice(&result).expect("JSON");
     assert!(result.notes.iter().any(|note| note.contains("(one, two): joj unmounted it")), "{result:?}");
     assert_eq!(std::fs::read_dir(&place).expect("names").count(), 1, "no copy stays");
+}
+
+#[test]
+fn where_memory_is_read_only_the_reason_names_what_makes_it_writable() {
+    let scratch = Scratch::new("whatif-memory");
+    let script = "mount -t tmpfs none /dev/shm && mount -o remount,ro /dev/shm && whatif() { \
+        $1 whatif maps . --rounds 1 --only recorded,all-in-ram --json $2; } && whatif $1 before.json \
+        && mount -o remount,rw /dev/shm && whatif $1 after.json && test -z \"$(ls -A /dev/shm)\"";
+    let Some((code, said)) = with_own_mounts(&scratch.file(""), script) else { return };
+    assert_eq!(code, Some(0), "{said}");
+    let [before, after] = ["before.json", "after.json"].map(|name| {
+        let result = std::fs::read(scratch.file(name)).expect("a result");
+        serde_json::from_slice::<WhatifResult>(&result).expect("JSON").rows[1].outcome.clone()
+    });
+    let WhatifOutcome::Unavailable(reason) = before else { panic!("{before:?}") };
+    assert!(reason.contains("`mount -o remount,rw /dev/shm`") && !reason.contains("bench"), "{reason}");
+    assert!(matches!(after, WhatifOutcome::Measured(_)), "{after:?}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A place in memory for files: a directory of a tmpfs that is there without a mount, and so without root.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::machine::files::place::Place;
-use crate::machine::files::work_dir::WorkDir;
+use crate::machine::files::work_dir::{WorkDir, WorkDirError};
 use crate::machine::proc::memory::available_kib;
 use crate::show::text::count;
 
@@ -28,7 +29,21 @@ pub fn directory(needed_bytes: u64, whose: &str) -> Result<WorkDir, String> {
         let [needed, free] = [needed_bytes.div_ceil(1024), free_bytes / 1024].map(count);
         return Err(format!("{whose} need {needed} KiB, and {free} KiB of memory are free"));
     }
-    WorkDir::private(place, "joj-whatif").map_err(|error| error.to_string())
+    WorkDir::private(place, "joj-whatif").map_err(|error| match error {
+        WorkDirError::ReadOnly { error, .. } => cannot_write(&error),
+        error => error.to_string(),
+    })
+}
+
+fn cannot_write(error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => "`mount -o remount,rw /dev/shm` as root lets joj write there",
+        io::ErrorKind::PermissionDenied => "`chmod 1777 /dev/shm` as root lets each user write there",
+        _ => "make room there",
+    };
+    format!(
+        "cannot write in {SHARED_MEMORY}, where files are in memory: {error}; {remedy}, and --only leaves such rows out"
+    )
 }
 
 /// Where the link to it is in a replay's directory.

@@ -18,6 +18,12 @@ pub enum WorkDirError {
     /// Nothing is at the place.
     #[error("there is no directory {}; make it first with `mkdir -p {}`", .0.display(), .0.display())]
     Missing(PathBuf),
+    /// It leads to nothing.
+    #[error("{} is a symbolic link to a place that is not there; give another directory", .0.display())]
+    Dangling(PathBuf),
+    /// It was one of this joj's own.
+    #[error("{}, which joj made for its files, is gone; start joj again, and let nothing remove it meanwhile", .0.display())]
+    Gone(PathBuf),
     /// The place cannot be looked at.
     #[error("cannot look at {}: {error}; give another directory", .place.display())]
     Hidden {
@@ -84,7 +90,7 @@ impl WorkDir {
         let place = || parent.to_owned();
         match fs::metadata(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(WorkDirError::Missing(place()));
+                return Err(why_missing(parent));
             }
             Err(error) => return Err(WorkDirError::Hidden { place: place(), error }),
             Ok(facts) if !facts.is_dir() => {
@@ -153,6 +159,19 @@ impl Drop for WorkDir {
     }
 }
 
+/// Why nothing is at a place: `mkdir -p` does not help everywhere.
+fn why_missing(place: &Path) -> WorkDirError {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("joj-") && name.contains(&format!("-{}-", std::process::id())) {
+        return WorkDirError::Gone(place.to_owned());
+    }
+    let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink());
+    match place.ancestors().find(|path| is_link(path) && !path.exists()) {
+        Some(link) => WorkDirError::Dangling(link.to_owned()),
+        None => WorkDirError::Missing(place.to_owned()),
+    }
+}
+
 /// Whether a file is a directory that joj made for a measurement, or what belongs to it. Where the filesystem has no locks nobody knows.
 pub fn is_of_joj(file: &Path) -> bool {
     left_over::is_own(file)
@@ -174,6 +193,21 @@ pub fn cannot_write(place: &Path, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_a_directory_is_missing_is_told_with_what_helps() {
+        let place = WorkDir::create(&std::env::temp_dir()).unwrap();
+        let path = |name: &str| place.path().join(name);
+        std::os::unix::fs::symlink("nowhere", path("link")).unwrap();
+        std::os::unix::fs::symlink(".", path("here")).unwrap();
+        let told = |parent: PathBuf| WorkDir::create(&parent).unwrap_err().to_string();
+        let wanted = |name: &str, more: &str| format!("{}{more}", path(name).display());
+        assert!(told(path("here/a/b")).ends_with(&wanted("here/a/b", "`")), "mkdir -p makes it");
+        let link = wanted("link", " is a symbolic link to a place that is not there; give another directory");
+        assert_eq!([told(path("link")), told(path("link/a/b"))], [link.clone(), link]);
+        let own = WorkDir::create(place.path()).unwrap().path().to_owned();
+        assert!(told(own.clone()).starts_with(&format!("{}, which joj made", own.display())), "it is gone");
+    }
 
     #[test]
     fn a_directory_and_its_lock_go_together_and_a_kept_one_has_none() {
