@@ -295,8 +295,8 @@ fn ctrl_c_ends_the_machine_and_leaves_nothing_of_the_lab() {
     let temporary = scratch.file("tmp");
     std::fs::create_dir(&temporary).expect("a directory");
     let mut command = whatif(&recording, &["--lab"]);
-    command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("joj");
+    command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("joj");
     let began = Instant::now();
     let left = || std::fs::read_dir(&temporary).expect("a directory").count();
     while left() == 0 && began.elapsed() < Duration::from_secs(120) {
@@ -304,6 +304,8 @@ fn ctrl_c_ends_the_machine_and_leaves_nothing_of_the_lab() {
     }
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-s", "INT", &id]).status().expect("kill").success());
-    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    let (code, said) = told(&child.wait_with_output().expect("its end"));
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("stopped by a signal before anything was measured"), "{said}");
     assert_eq!(left(), 0, "what it made is gone");
 }

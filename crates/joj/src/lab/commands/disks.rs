@@ -66,6 +66,9 @@ pub fn work_off<W: Work, O>(
     let stop = ended.map(|kernel| machine.kernel = kernel).err();
     if done == 0 {
         outcomes.clear();
+        if matches!(stop, Some(SessionEnd::Signal)) {
+            eprintln!("joj: stopped by a signal before anything was measured: there is no result");
+        }
     }
     let missing = || (disk.failed)(guest_pool::unmeasured(stop.as_ref()));
     let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect();
