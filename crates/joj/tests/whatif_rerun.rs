@@ -10,7 +10,7 @@ use std::process::Command;
 
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifResult};
-use replay::{Scratch, told};
+use replay::{Scratch, record, told};
 use rerun::{place, rerun, result, whatif, with_own_mounts};
 
 #[test]
@@ -159,6 +159,29 @@ fn where_memory_is_read_only_the_reason_names_what_makes_it_writable() {
     let WhatifOutcome::Unavailable(reason) = before else { panic!("{before:?}") };
     assert!(reason.contains("`mount -o remount,rw /dev/shm`") && !reason.contains("bench"), "{reason}");
     assert!(matches!(after, WhatifOutcome::Measured(_)), "{after:?}");
+}
+
+/// A row is measured as the emulated machine does it, on a disk that is too small.
+#[test]
+fn a_full_emulated_disk_is_told_without_a_directory_of_the_machine() {
+    let scratch = Scratch::new("whatif-full");
+    let write = r#"write(3, ""..., 1048576) = 1048576"#;
+    let line = |call: &str, number: u32| format!("1 1700000000.{number:06} {call} <0.000010>\n");
+    let writes: String = (1..9).map(|number| line(write, number)).collect();
+    let open = line(r#"open("/d/a", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3"#, 0);
+    record(&scratch, "large", format!("{open}{writes}"));
+    // Of this one nobody knows before.
+    record(&scratch, "grows", format!("{open}{writes}{}", line(r#"unlink("/d/a") = 0"#, 9)));
+    let script = "mkdir small && mount -t tmpfs -o size=4m none small && for name in large grows; do \
+        $1 whatif $name.joj small --rounds 1 --only recorded --alone 2> $name.text && exit 9; done; true";
+    let Some((code, said)) = with_own_mounts(&scratch.file(""), script) else { return };
+    assert_eq!(code, Some(0), "{said}");
+    for name in ["large.text", "grows.text"] {
+        let said = std::fs::read_to_string(scratch.file(name)).expect("what it said");
+        let said = said.lines().last().unwrap_or_default();
+        assert!(said.starts_with("joj: the emulated disk is full: ") && !said.contains("small"), "{said}");
+        assert!(said.contains("a DIR on a disk with room"), "{said}");
+    }
 }
 
 #[test]

@@ -94,6 +94,12 @@ pub enum ReplayError {
         /// What could not be written.
         what: String,
     },
+    /// The same of a disk in the emulated machine: nobody can make room there, and its directories are none of the user's.
+    #[error(
+        "the emulated disk is full: what is replayed has no room on it. Record less of the program, or leave --device and the like out and \
+         replay it in a DIR on a disk with room"
+    )]
+    FullEmulated,
     /// The process may not have as many files open.
     #[error(
         "no descriptor is left: this process may have {allowed}, and the recording's processes together need some {needed}. Raise the \
@@ -174,6 +180,14 @@ impl ReplayError {
                 Self::Full { place: place.to_owned(), what }
             }
             _ => Self::File { path, error },
+        }
+    }
+
+    /// The same error where the disk is an emulated one, if it `is` one.
+    pub fn where_emulated(self, is: bool) -> Self {
+        match self {
+            Self::Full { .. } if is => Self::FullEmulated,
+            other => other,
         }
     }
 

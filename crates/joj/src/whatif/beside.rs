@@ -20,7 +20,7 @@ pub fn measure(settings: &WhatifSettings, directory: &Path) -> Result<Beside, St
         let closes = commits.calls.closed_connections();
         Ok(Beside { rest, counted: commit_replay::count(&commits.plan, &closes, setting, directory)? })
     });
-    found.map_err(|error| error.to_string())
+    found.map_err(|error| error.where_emulated(settings.alone).to_string())
 }
 
 /// Replays the calls that belong to no commit.

@@ -267,7 +267,8 @@ fn measure(
         settings.take_beside(serde_json::from_slice(&text).map_err(OutputError::Json)?);
     }
     let needed_bytes = bytes_needed(&settings.recorded, InMemory::Nothing);
-    room::check(directory, needed_bytes, "the files of the recording")?;
+    room::check(directory, needed_bytes, "the files of the recording")
+        .map_err(|error| error.where_emulated(settings.alone))?;
     let measured = rounds::run(&settings, options.rounds, directory)?;
     let mut result = told(recorded.name.clone(), &options.directory, &settings, measured);
     result.notes.splice(0..0, recorded.how_it_ended());

@@ -157,7 +157,7 @@ impl Rounds<'_> {
             if self.samples[row].reason.is_some() {
                 continue;
             }
-            match self.one(row, setting) {
+            match self.one(row, setting).map_err(|error| error.where_emulated(self.settings.alone)) {
                 Ok(sample) => {
                     let elapsed = duration(sample.elapsed_ns);
                     eprintln!("joj: round {} of {wanted}, {}: {elapsed}", round + 1, configuration.title());

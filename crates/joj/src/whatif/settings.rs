@@ -17,6 +17,7 @@ use joj_analysis::recording::whatif::variants::{with_files_at, without_durable_w
 use crate::command_line::replay::OrderChoice;
 use crate::command_line::whatif::WhatifOptions;
 use crate::machine::proc::clock::pause_until_second;
+use crate::replay::error::ReplayError;
 use crate::replay::page_transactions::libraries;
 use crate::replay::plan::Plan;
 use crate::replay::room;
@@ -59,8 +60,9 @@ pub struct Commits {
 pub struct WhatifSettings {
     /// When calls and commits are made.
     pub order: OrderChoice,
-    /// Each replay begins with a second: how long joj took to make it ready would show in the emulated machine's figures.
-    pub aligned: bool,
+    /// It is a row in the emulated machine. Each replay begins with a second there: how long joj took to make it ready would show in the
+    /// machine's figures.
+    pub alone: bool,
     /// The recording as it is.
     pub recorded: Arc<Plan>,
     /// Its commits, or why there are none.
@@ -76,7 +78,8 @@ impl WhatifSettings {
     /// Those of a recording, measured in a directory.
     pub fn of(recording: Recording, options: &WhatifOptions, directory: &Path) -> Self {
         let order = if options.think_time { OrderChoice::Dependent } else { OrderChoice::Fast };
-        let commits = commits(&recording, order, directory);
+        let commits = commits(&recording, order, directory)
+            .map_err(|error| error.where_emulated(options.row.alone).to_string());
         let recorded = Arc::new(Plan::of(recording, None));
         let is_wanted = |configuration: &Configuration| {
             *configuration == Configuration::Recorded && !options.row.alone
@@ -86,7 +89,7 @@ impl WhatifSettings {
         let caches = classes::of(&recorded.recording, FileClass::Cache, &options.classes);
         let mut settings = Self {
             order,
-            aligned: options.row.alone,
+            alone: options.row.alone,
             commits,
             rows: Vec::new(),
             beside: None,
@@ -115,7 +118,7 @@ impl WhatifSettings {
 
     /// Waits for the moment at which a replay may begin.
     pub fn align(&self) {
-        if self.aligned {
+        if self.alone {
             pause_until_second();
         }
     }
@@ -232,15 +235,14 @@ fn in_memory(plan: Arc<Plan>, in_memory: InMemory) -> Result<RowSetting, String>
     Ok(RowSetting::Calls { plan, in_memory })
 }
 
-fn commits(recording: &Recording, order: OrderChoice, directory: &Path) -> Result<Commits, String> {
-    let found = derive(recording).map_err(|error| error.to_string())?;
+fn commits(recording: &Recording, order: OrderChoice, directory: &Path) -> Result<Commits, ReplayError> {
+    let found = derive(recording).map_err(|error| ReplayError::Sqlite(error.to_string()))?;
     let plan = match order {
         OrderChoice::Fast => TransactionPlan::overlapping_as_recorded(&found),
         _ => TransactionPlan::of(&found),
     };
-    let plan = plan.map_err(|error| error.to_string())?;
-    room::check(directory, plan.database_bytes(), "the recorded databases")
-        .map_err(|error| error.to_string())?;
+    let plan = plan.map_err(|error| ReplayError::Sqlite(error.to_string()))?;
+    room::check(directory, plan.database_bytes(), "the recorded databases")?;
     let calls = CommitCalls::of(recording, &found, &plan);
     let mut rest = Plan::of(recording.clone(), None);
     rest.left_out = calls.is_replaced.clone();
