@@ -335,7 +335,7 @@ fn the_result_is_text_and_markdown_and_a_page() {
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(
         (&json["format"], &json["version"], &json["rounds"]),
-        (&"joj-whatif".into(), &1.into(), &3.into())
+        (&"joj-whatif".into(), &2.into(), &3.into())
     );
     let advice = json["advice"][0].as_str().expect("a sentence");
     assert!(advice.starts_with("Of ") && advice.contains("are calls on files"), "{advice}");

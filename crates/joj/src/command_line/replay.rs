@@ -26,7 +26,7 @@ Examples:
 Everything happens in a new directory below DIR, joj-replay-<process>-<n>, which is removed at the end, after an error and after
 Ctrl-C too. So DIR may hold other files: none of them is touched. Recordings, orders, and what is not replayed: docs/recording.md.
 With --lab it happens in the emulated machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab --help`): its clock
-counts instructions, so the figures are the same every time.
+counts instructions, so the figures hardly depend on what else this machine does.
 With --as the commits of the recording's databases are made again in databases of joj's own: the same numbers of pages, none of the
 program's data. They are made twice: to count calls and bytes, and with a clock. --record makes them a third time.
 The exit code is 0, or 1 when something, or a row, failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";

@@ -27,13 +27,14 @@ Examples:
   joj whatif app.joj --only recorded,wal,waldio --rounds 7
   joj whatif app.joj --html whatif.html --markdown whatif.md --json whatif.json
   joj whatif app.joj --device galaxy-s5-emmc,kingston --filesystem ext4,f2fs    on emulated disks, a table each
+  joj whatif app.joj --device galaxy-s5-emmc --rounds 1    for a first look: another round may differ
   joj whatif app.joj --device kingston --raid0 2 --write-buffer pcm-16mb    on one card, two striped ones, one behind a buffer
 
 Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
 figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an
 error and after Ctrl-C too. On emulated disks it happens in the machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab
---help`). There each row has a new device and a new filesystem. The clock counts instructions, so one round tells all, and think time
-passes at once, so replays have it. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row
+--help`). There each round of each row has a new device and a new filesystem. The clock counts instructions, and think time passes at
+once, so replays have it. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row
 that cannot be had says why, and is no failure.";
 
 /// Options of `joj whatif`.
@@ -60,8 +61,8 @@ pub struct WhatifOptions {
     #[command(flatten)]
     pub row: RowOptions,
 
-    /// How often each configuration is replayed [default: 3, and fewer where they would take longer than a minute]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ONLY_IN_LAB)]
+    /// How often each configuration is replayed [default: 3, and on a real disk fewer where they would take longer than a minute]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
 
     /// Have each replay wait for the program's think time, too: for programs of which several threads sync. It takes as long as the program for

@@ -313,7 +313,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         recorded_ns: forecast::recorded_ns(&recording.calls),
         sqlite,
         rounds: measured.rounds,
-        exact: false,
+        emulated: false,
         left_out: left_out(recording),
         databases,
         rows: measured.rows,

@@ -17,7 +17,7 @@
 //! ```
 
 pub mod command;
-mod rounds;
+pub mod rounds;
 mod beside;
 mod settings;
 mod commit_replay;

@@ -19,7 +19,7 @@ use crate::whatif::commit_replay::{self, CommitSetting, CountedCommits};
 use crate::whatif::settings::{Commits, RowSetting, WhatifSettings};
 
 /// Rounds where the options name no number.
-const ROUNDS: u32 = 3;
+pub const ROUNDS: u32 = 3;
 /// Then they end before this time is over, but for the first.
 const ROUNDS_NS_MAX: u64 = 60_000_000_000;
 

@@ -2,8 +2,8 @@
 //!
 //! A configuration is worth a word where its rounds were all faster than all rounds of the recorded one, and by a twentieth at least.
 //! What overlaps is said to show no clear difference. Of two configurations that are the same, such a difference comes up once in ten
-//! times with three rounds, and once in three with two. So two rounds show nothing. By the clock of the emulated machine one round is as
-//! good as many, and what differs by less than a hundredth is the same.
+//! times with three rounds, and once in three with two. So two rounds show nothing. On emulated disks rounds may be alike to a ten-thousandth,
+//! and other addresses of the same files make more of a difference: what differs by less than a hundredth is the same there.
 
 use crate::recording::whatif::breakdown::BlockedPart;
 use crate::recording::whatif::configuration::Configuration;
@@ -14,7 +14,7 @@ use crate::statistics::Estimate;
 const GAIN_MIN: f64 = 0.05;
 /// With fewer rounds every difference may be chance.
 const ROUNDS_MIN: u32 = 3;
-/// By a clock that gives the same figures again, two rows that differ by no more are the same.
+/// On an emulated disk two rows that differ by no more are the same.
 const SAME_MAX: f64 = 0.01;
 /// A part of the time in calls is named where it is no smaller a share.
 const SHARE_MIN: f64 = 0.25;
@@ -28,11 +28,11 @@ enum Standing {
     Slower,
 }
 
-fn standing(figures: &WhatifFigures, recorded: &WhatifFigures, is_exact: bool) -> Standing {
-    if is_exact && (figures.ratio.median - 1.0).abs() <= SAME_MAX {
+fn standing(figures: &WhatifFigures, recorded: &WhatifFigures, is_emulated: bool) -> Standing {
+    if is_emulated && (figures.ratio.median - 1.0).abs() <= SAME_MAX {
         return Standing::Unclear;
     }
-    // Beside the recorded one of the same round, too: what disturbed one round disturbed both.
+    // Beside the recorded one of the same round, too, where rounds have something in common: what disturbed one round disturbed both.
     let differs = figures.ratio.high < 1.0 || figures.ratio.low > 1.0;
     match differs && !figures.elapsed_ns.overlaps(&recorded.elapsed_ns) {
         false => Standing::Unclear,
@@ -53,15 +53,19 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         .filter_map(|row| row.figures().map(|figures| (row.configuration, figures)))
         .partition(|(_, figures)| figures.differing <= recorded.differing);
     said.extend(changed.iter().map(|(row, figures)| other_results(*row, figures)));
-    if result.rounds < ROUNDS_MIN && !result.exact {
+    if result.rounds < ROUNDS_MIN {
         said.push(format!(
             "Fewer than {ROUNDS_MIN} rounds tell no difference from chance: take --rounds {ROUNDS_MIN}."
         ));
         return said;
     }
+    let (few, others): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|(_, figures)| figures.elapsed_ns.has_few_samples());
     let others: Vec<(Configuration, &WhatifFigures, Standing)> = others
         .into_iter()
-        .map(|(configuration, figures)| (configuration, figures, standing(figures, recorded, result.exact)))
+        .map(|(configuration, figures)| {
+            (configuration, figures, standing(figures, recorded, result.emulated))
+        })
         .collect();
     let mut faster: Vec<(Configuration, &WhatifFigures)> = others
         .iter()
@@ -87,6 +91,10 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         if !titles.is_empty() {
             said.push(format!("{begin}: {}.", titles.join("; ")));
         }
+    }
+    if !few.is_empty() {
+        let titles: Vec<&str> = few.iter().map(|(configuration, _)| configuration.title()).collect();
+        said.push(format!("Too few rounds to tell: {}.", titles.join("; ")));
     }
     if faster.is_empty() && !others.is_empty() && result.left_out.is_empty() {
         let rows: Vec<_> = others.iter().map(|(row, figures, _)| (*row, *figures)).collect();
@@ -203,7 +211,7 @@ fn list(rows: &[&(Configuration, &WhatifFigures)]) -> String {
 /// A time with its interval.
 fn interval(time: &Estimate) -> String {
     let [median, low, high] = [time.median, time.low, time.high].map(seconds);
-    if time.low < time.high { format!("{median} ({low} to {high})") } else { median }
+    if low == high { median } else { format!("{median} ({low} to {high})") }
 }
 
 /// What to say where the next ones of a list are not clearly slower.
@@ -374,18 +382,24 @@ mod tests {
         }
     }
 
+    /// Rows of so many seconds on an emulated disk, whose rounds are almost the same.
+    fn emulated(rows: &[(Configuration, f64)]) -> WhatifResult {
+        let alike = |time: f64| [time, time * 0.9999, time * 1.0001];
+        let row = |(which, time): &(Configuration, f64)| row(*which, alike(*time), [4.0; 3]);
+        let rows = rows.iter().map(row).collect();
+        WhatifResult { emulated: true, rows, ..result(&[]) }
+    }
+
     #[test]
-    fn one_round_by_an_exact_clock_tells_all() {
-        let mut found = result(&[]);
-        let row = |which, time: f64| row(which, [time; 3], [4.0; 3]);
-        found.rows = vec![
-            row(Configuration::Recorded, 4.0),
-            row(Configuration::Wal, 1.6),
-            row(Configuration::CachesInMemory, 4.03),
-            row(Configuration::NoSync, 3.9),
-            row(Configuration::Normal, 4.1),
+    fn what_differs_by_a_hundredth_is_the_same_on_an_emulated_disk() {
+        let rows = [
+            (Configuration::Recorded, 4.0),
+            (Configuration::Wal, 1.6),
+            (Configuration::CachesInMemory, 4.03),
+            (Configuration::NoSync, 3.9),
+            (Configuration::Normal, 4.1),
         ];
-        (found.rounds, found.exact) = (1, true);
+        let found = emulated(&rows);
         assert_eq!(
             sentences(&found)[1..],
             [
@@ -394,6 +408,25 @@ mod tests {
                 "Less than 5 % faster: no sync.",
                 "Slower: WAL, NORMAL.",
             ]
+        );
+        let said = sentences(&WhatifResult { emulated: false, ..found.clone() });
+        assert!(said.contains(&"Slower: caches in RAM; WAL, NORMAL.".to_owned()), "{said:?}");
+        let said = sentences(&WhatifResult { rounds: 1, ..found });
+        assert!(said.len() == 2 && said[1].contains("Fewer than 3 rounds"), "{said:?}");
+    }
+
+    #[test]
+    fn a_row_with_too_few_rounds_is_no_advice() {
+        let mut found = emulated(&[
+            (Configuration::Recorded, 4.0),
+            (Configuration::Wal, 1.6),
+            (Configuration::NoSync, 1.0),
+        ]);
+        let WhatifOutcome::Measured(figures) = &mut found.rows[1].outcome else { panic!("it was measured") };
+        figures.elapsed_ns = Estimate::of(&[1.6e9, 1.6e9]).unwrap();
+        assert_eq!(
+            sentences(&found)[1..],
+            ["With less durability: no sync would take 1.00 s.", "Too few rounds to tell: WAL."]
         );
     }
 

@@ -13,14 +13,14 @@ use crate::statistics::Estimate;
 /// First word of a result.
 pub const WHATIF_FORMAT: &str = "joj-whatif";
 /// Version that this joj writes.
-pub const WHATIF_VERSION: u32 = 1;
+pub const WHATIF_VERSION: u32 = 2;
 
 /// What a configuration was like.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WhatifFigures {
     /// From the program's first call to its last one's end: its think time, and the time in calls as measured.
     pub elapsed_ns: Estimate,
-    /// That as a multiple of the configuration `recorded`, round by round.
+    /// That as a multiple of the configuration `recorded`: round by round, and of the medians on an emulated disk.
     pub ratio: Estimate,
     /// Time in calls on files and in commits, of all threads together.
     pub blocked_ns: Estimate,
@@ -136,11 +136,11 @@ pub struct WhatifResult {
     pub recorded_ns: u64,
     /// SQLite of the rows with commits; `null` where there is none.
     pub sqlite: Option<String>,
-    /// How often each configuration was replayed.
+    /// How often each configuration was replayed; on an emulated disk the first one, and others may have fewer samples.
     pub rounds: u32,
-    /// True where the clock is the emulated machine's: another round would give the same figures.
+    /// True where the disk is an emulated one: then each round of each row had a new disk, and no round of a row belongs to one of another.
     #[serde(default)]
-    pub exact: bool,
+    pub emulated: bool,
     /// How many calls on files of the recording no row replays although the disk may have worked for them, by the call: their time is think
     /// time.
     #[serde(default)]

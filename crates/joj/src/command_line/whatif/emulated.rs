@@ -15,7 +15,7 @@ pub const ONLY_IN_LAB: [&str; 5] = ["lab", "device", "filesystem", "raid0", "wri
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("emulated_disks").args(ONLY_IN_LAB).multiple(true)))]
 pub struct WhatifLabOptions {
-    /// Measure in an emulated machine instead of on a disk of this machine, one round; so do --device, --filesystem, --raid0 and --write-buffer
+    /// Measure in an emulated machine instead of on a disk of this machine; so do --device, --filesystem, --raid0 and --write-buffer
     #[arg(long)]
     pub lab: bool,
 
@@ -36,7 +36,7 @@ pub struct WhatifLabOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub filesystem: Vec<Filesystem>,
 
-    /// Emulated machines at a time: no figure depends on it [default: one a processor, as far as there is memory]
+    /// Emulated machines at a time [default: one a processor, as far as there is memory]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000),
           requires = "emulated_disks")]
     pub jobs: Option<u32>,

@@ -62,6 +62,7 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
     let job = ReplayJob {
         command: ReplayCommand::Replay,
         arguments: arguments(options, &setting),
+        rounds: 1,
         environment: environment(),
         setting,
         volumes,

@@ -6,7 +6,7 @@ use joj_analysis::bench::key::Word;
 use joj_analysis::recording::whatif::advice::{self, seconds};
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::lab_result::{
-    RowAlone, WHATIF_LAB_FORMAT, WHATIF_LAB_VERSION, WhatifLabDisk, WhatifLabOutcome, WhatifLabResult,
+    RowRounds, WHATIF_LAB_FORMAT, WHATIF_LAB_VERSION, WhatifLabDisk, WhatifLabOutcome, WhatifLabResult,
 };
 use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifResult};
 
@@ -28,6 +28,7 @@ use crate::lab::work::replay::ReplayWork;
 use crate::replay::command::bytes_before;
 use crate::show::whatif::lab as shown;
 use crate::whatif::command::{self, Forms, Recorded};
+use crate::whatif::rounds::ROUNDS;
 
 /// Seconds that a row takes, for the first forecast.
 const ROW_SECONDS: f64 = 4.0;
@@ -76,6 +77,7 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
     let job = ReplayJob {
         command: ReplayCommand::Whatif(rows.measured()),
         arguments: arguments(options, &setting),
+        rounds: options.rounds.unwrap_or(ROUNDS) as usize,
         environment: environment(),
         setting,
         volumes,
@@ -101,15 +103,27 @@ impl TableRows {
         self.wanted.iter().copied().filter(|row| self.reason(*row).is_none()).collect()
     }
 
-    /// All of one disk, of those that were measured there.
-    fn all(&self, mut measured: impl Iterator<Item = Result<WhatifResult, String>>) -> Vec<RowAlone> {
-        let mut outcome = |row| match self.reason(row) {
-            Some(reason) => Err(reason.to_owned()),
-            None => measured.next().unwrap_or_else(|| Err("it was not measured".to_owned())),
+    /// All rows of each disk with their rounds, from the outcomes of a job's units.
+    fn of_disks(&self, job: &ReplayJob, outcomes: Vec<Outcome>) -> Vec<Vec<RowRounds>> {
+        let rounds = |row: &Configuration| match self.reason(*row) {
+            Some(reason) => (*row, vec![Err(reason.to_owned())]),
+            None => (*row, Vec::new()),
         };
-        self.wanted.iter().map(|row| (*row, outcome(*row))).collect()
+        let mut disks: Vec<Vec<RowRounds>> =
+            job.volumes.iter().map(|_| self.wanted.iter().map(rounds).collect()).collect();
+        for (number, outcome) in outcomes.into_iter().enumerate() {
+            let unit = job.unit(number);
+            let mut rows = disks[unit.disk].iter_mut();
+            if let Some((_, rounds)) = rows.find(|(configuration, _)| Some(*configuration) == unit.row) {
+                rounds.push(outcome);
+            }
+        }
+        disks
     }
 }
+
+/// What came of one round of a row.
+type Outcome = Result<WhatifResult, String>;
 
 fn wanted(options: &WhatifOptions) -> Vec<Configuration> {
     let is_wanted = |row: &Configuration| {
@@ -136,15 +150,11 @@ fn measure(
     let found = disks::work_off(pool, work, work.job.len(), row)?;
     if !found.outcomes.is_empty() {
         let has_failed = found.outcomes.iter().any(Result::is_err);
-        let mut outcomes = found.outcomes.into_iter();
-        let each = rows.measured().len();
-        let disks = work.job.volumes.iter().map(|volume| {
-            let found = WhatifLabOutcome::of_rows(rows.all(outcomes.by_ref().take(each)));
-            WhatifLabDisk {
-                filesystem: volume.filesystem,
-                device: volume.device.clone(),
-                outcome: told(found, recorded, volume),
-            }
+        let outcomes = rows.of_disks(&work.job, found.outcomes);
+        let disks = work.job.volumes.iter().zip(outcomes).map(|(volume, rows)| WhatifLabDisk {
+            filesystem: volume.filesystem,
+            device: volume.device.clone(),
+            outcome: told(WhatifLabOutcome::of_rows(rows), recorded, volume),
         });
         let result = WhatifLabResult {
             format: WHATIF_LAB_FORMAT.to_owned(),
@@ -173,12 +183,12 @@ fn in_short(outcome: &Result<WhatifResult, String>) -> String {
     }
 }
 
-/// A disk's rows with what the guests do not know: names of this machine, and that their clock is exact.
+/// A disk's rows with what the guests do not know: names of this machine, and that their disk is an emulated one.
 fn told(found: WhatifLabOutcome, recorded: &Recorded, volume: &LabVolume) -> WhatifLabOutcome {
     let WhatifLabOutcome::Measured(mut result) = found else { return found };
     result.recording.clone_from(&recorded.name);
     result.place = format!("{} on {}", volume.filesystem.word(), volume.device);
-    result.exact = true;
+    result.emulated = true;
     result.notes.splice(0..0, recorded.how_it_ended());
     result.advice = advice::sentences(&result);
     WhatifLabOutcome::Measured(result)
@@ -186,7 +196,7 @@ fn told(found: WhatifLabOutcome, recorded: &Recorded, volume: &LabVolume) -> Wha
 
 /// The words of the guest's `joj whatif`: those of this one's, with the guest's files.
 fn arguments(options: &WhatifOptions, setting: &Setting) -> Vec<String> {
-    // It passes at once there.
+    // It passes at once there. Each round has a guest of its own.
     let mut words: Vec<String> = vec!["--think-time".to_owned()];
     let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
     add("--rounds", "1");

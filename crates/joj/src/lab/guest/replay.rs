@@ -53,8 +53,7 @@ impl<'job> Replayer<'job> {
     /// # Errors
     /// What could not be set up, or why there is no result.
     pub fn row(&self, number: usize) -> Result<WhatifResult, GuestError> {
-        let (_, row) = self.job.unit(number);
-        let row = row.ok_or(GuestError::NoUnit(number))?;
+        let row = self.job.unit(number).row.ok_or(GuestError::NoUnit(number))?;
         let mut words = vec!["--only", row.word(), "--alone"];
         if row.has_commits() {
             self.said(number, ROW_DIRECTORY, &[&words[..], &["--beside-to", BESIDE]].concat())?;
@@ -70,7 +69,7 @@ impl<'job> Replayer<'job> {
         let words: Vec<&str> =
             job.arguments.iter().map(String::as_str).chain(words.iter().copied()).collect();
         let command = (job.command.word(), directory);
-        said(command, job.unit(number).0, &job.setting, &words, &job.environment)
+        said(command, job.unit(number).volume, &job.setting, &words, &job.environment)
     }
 }
 

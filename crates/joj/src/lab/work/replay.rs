@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
-use crate::lab::jobs::replay::{RECORDING_FILE, REPLAY_JOB_FILE, ReplayJob};
+use crate::lab::jobs::replay::{RECORDING_FILE, REPLAY_JOB_FILE, ReplayJob, ReplayUnit};
 
 /// What guests need to know, and the recording. `R`: what the job's command gives.
 #[derive(Debug)]
@@ -24,8 +24,13 @@ impl<R: DeserializeOwned + Send> Work for ReplayWork<'_, R> {
     type Report = R;
 
     fn name(&self, unit: usize) -> String {
-        let (volume, row) = self.job.unit(unit);
-        row.map_or_else(|| volume.name(), |row| format!("{}, {}", volume.name(), row.title()))
+        let ReplayUnit { volume, row, round, .. } = self.job.unit(unit);
+        let mut name = volume.name();
+        name.extend(row.map(|row| format!(", {}", row.title())));
+        if self.job.rounds > 1 {
+            name += &format!(", round {}", round + 1);
+        }
+        name
     }
 
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {

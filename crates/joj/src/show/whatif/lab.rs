@@ -115,7 +115,7 @@ mod tests {
         let row = WhatifRow { configuration, gives_up: "nothing".to_owned(), outcome, rerun: None };
         let result = WhatifResult {
             rounds: 1,
-            exact: true,
+            emulated: true,
             place: format!("ext4 on {device}"),
             rows: vec![row],
             ..WhatifResult::default()
@@ -140,7 +140,12 @@ mod tests {
         let text = text(&result);
         assert!(text.contains("\nelapsed"), "{text}");
         assert!(text.contains("  as recorded  2.00 s  3.00 s\n"), "{text}");
-        assert!(text.contains("replayed on ext4 on a, one round: the emulated machine's clock"), "{text}");
+        assert!(
+            text.contains(
+                "replayed on ext4 on a, one round; another may differ, most on cards (docs/whatif.md, "
+            ),
+            "{text}"
+        );
         assert!(text.contains("ext4 <c>: FAILED: the <guest> ended\n"), "{text}");
         assert!(!text.contains("low to high"), "{text}");
         let markdown = markdown(&result);

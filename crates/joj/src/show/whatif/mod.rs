@@ -125,13 +125,13 @@ fn head(result: &WhatifResult) -> Vec<String> {
     let (calls, threads) = (count(result.calls), count(result.threads));
     let sqlite = result.sqlite.as_ref();
     let sqlite = sqlite.map_or_else(String::new, |version| format!("; commits by SQLite {version}"));
-    let rounds = match (result.exact, result.rounds) {
-        (true, _) => {
-            "one round: the emulated machine's clock counts instructions, so another would be the same"
+    let rounds = match (result.emulated, result.rounds) {
+        (true, 1) => {
+            "one round; another may differ, most on cards (docs/whatif.md, \"How far rounds differ\")"
                 .to_owned()
         }
         (false, 1) => "1 round".to_owned(),
-        (false, rounds) => format!("{rounds} rounds"),
+        (_, rounds) => format!("{rounds} rounds"),
     };
     vec![
         format!(
@@ -141,7 +141,7 @@ fn head(result: &WhatifResult) -> Vec<String> {
         ),
         format!(
             "replayed {} {}, {rounds}{sqlite}",
-            if result.exact { "on" } else { "in" },
+            if result.emulated { "on" } else { "in" },
             plain(&result.place)
         ),
     ]
