@@ -1,6 +1,6 @@
 //! Goal: `joj whatif` measures all its configurations on emulated disks, and says how far their rounds differ.
-//! Method: a recording of commits and other files on two filesystems, one of them twice; a row beside others and without them; two rounds;
-//! then what is refused before a machine starts. One round where rounds do not matter: each takes seconds.
+//! Method: a recording of commits and other files on two filesystems, one of them twice; a row beside others and without them; two rounds,
+//! in which a machine does not start; then what is refused before one starts. One round where rounds do not matter: each takes seconds.
 //!
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
@@ -11,6 +11,8 @@ mod waldio;
 
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -198,25 +200,44 @@ fn a_row_depends_on_no_row_before_it_in_the_lab() {
     assert!(many.sqlite.is_some() && !many.parts.is_empty() && !many.databases.is_empty());
 }
 
+/// A QEMU whose second and fifth machine do not start.
+const FAILING_QEMU: &str = r#"#!/bin/sh
+case "$*" in *-incoming*)
+    n=1
+    while ! mkdir "$0.$n" 2>/dev/null; do n=$((n + 1)); done
+    case $n in 2 | 5) exit 1 ;; esac
+esac
+PATH=${PATH#*:} exec qemu-system-x86_64 "$@"
+"#;
+
 #[test]
-fn rounds_are_told_apart_in_the_lab() {
+fn rounds_are_told_apart_and_a_machine_that_does_not_start_costs_its_row_alone_in_the_lab() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
     let scratch = Scratch::new("whatif-lab-rounds");
     let recording = record(&scratch, "app", application(COMMITS));
+    let qemu = scratch.write("qemu-system-x86_64", FAILING_QEMU);
+    std::fs::set_permissions(&qemu, Permissions::from_mode(0o755)).expect("a program");
+    let place = qemu.parent().expect("a directory").display().to_string();
+    let path = format!("{place}:{}", std::env::var("PATH").expect("a PATH"));
     let json = scratch.file("w.json").display().to_string();
-    let words =
-        ["--only", "recorded,no-sync", "--device", "galaxy-s5-emmc", "--rounds", "2", "--json", &json];
-    let output = whatif(&recording, &words).output().expect("joj");
+    // In each round the second row is that of the machine that does not start.
+    let rows = ["--only", "recorded,all-in-ram,no-sync", "--jobs", "1"];
+    let words = [&rows[..], &["--device", "galaxy-s5-emmc", "--rounds", "2", "--json", &json]].concat();
+    let output = whatif(&recording, &words).env("PATH", path).output().expect("joj");
     let (code, said) = told(&output);
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(1), "{said}");
+    let failed =
+        "joj: 5 of 6, ext4 galaxy-s5-emmc, all in RAM, round 2: FAILED: its guest ended while it started";
     assert!(
-        said.contains("joj: 4 of 4, ext4 galaxy-s5-emmc, ") && said.contains("no sync, round 2: "),
+        said.contains(failed) && said.contains("joj: 6 of 6, ext4 galaxy-s5-emmc, no sync, round 2: "),
         "{said}"
     );
     let table = String::from_utf8_lossy(&output.stdout);
-    for text in [", 2 rounds", "low to high"] {
+    for text in
+        [", 2 rounds", "low to high", "all in RAM: cannot be had: its guest ended while it started", "(-j)"]
+    {
         assert!(table.contains(text), "{text}: {table}");
     }
     let text = std::fs::read_to_string(&json).expect("a file");

@@ -99,6 +99,15 @@ pub enum UnitError {
         /// What it did last.
         what: String,
     },
+    /// The guest ended before it came to the unit.
+    #[error(
+        "its guest ended while it started; the console said: {said}. The system may have ended it for want of memory: then fewer at a \
+         time will do (-j)"
+    )]
+    NotStarted {
+        /// The last lines of its console.
+        said: String,
+    },
     /// The guest ended while it did the unit.
     #[error("the guest ended in it; its console said: {said}")]
     Ended {

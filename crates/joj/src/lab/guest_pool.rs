@@ -3,6 +3,7 @@
 //! A batch is what one guest does on its own: it begins with the memory of the snapshot, so neither the batches before it nor how
 //! many guests there are changes what it measures.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,6 +50,11 @@ pub trait Work: Sync {
         None
     }
 
+    /// True where a guest that does not start costs the first unit that it was to do. Else it ends the whole, as others may not start either.
+    fn outlives_a_start(&self) -> bool {
+        false
+    }
+
     /// Takes out of `left` what cannot be done without `failed`: nothing, unless it says so.
     fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
 }
@@ -70,6 +76,9 @@ pub struct GuestPool {
 
 /// Told of a unit: its number, its report or why there is none, and the share where its guest left files.
 pub type Done<'a, R> = dyn FnMut(usize, Result<R, UnitError>, &HostShare) + 'a;
+
+/// After so many guests of one lane in a row that did not start the next one would not, either.
+const FAILED_STARTS_MAX: u32 = 3;
 
 /// Between two looks at what is waited for.
 const TICK: Duration = Duration::from_secs(1);
@@ -178,7 +187,7 @@ impl OpenPool<'_> {
         let shares = &self.shares[..self.shares.len().min(batches.len().max(1))];
         let left = Mutex::new(VecDeque::from(batches));
         let is_over = AtomicBool::new(false);
-        let mut kernel = String::new();
+        let mut kernel = self.pool.packages.release.clone();
         thread::scope(|scope| {
             let (sender, told) = channel();
             let start = |(number, share)| {
@@ -189,6 +198,7 @@ impl OpenPool<'_> {
                     machine: self.pool.machine(&self.image, share),
                     snapshot: self.snapshot.path(),
                     is_over: &is_over,
+                    failed_starts: Cell::new(0),
                     told: Teller { number, sender: sender.clone() },
                 };
                 let left = &left;
@@ -236,6 +246,8 @@ struct Lane<'a, W: Work> {
     snapshot: PathBuf,
     /// Set where another lane failed: no new guest is started then.
     is_over: &'a AtomicBool,
+    /// Guests in a row that did not start.
+    failed_starts: Cell<u32>,
     told: Teller<W::Report>,
 }
 
@@ -286,9 +298,7 @@ impl<W: Work> Lane<'_, W> {
                     self.reported(unit, Err(end), &mut left);
                 }
                 (None, Some(seconds)) => return Err(SessionError::TooLate { seconds, said }.into()),
-                (None, None) if !life.ready => {
-                    return Err(SessionError::NotGoneOn { said }.into());
-                }
+                (None, None) if !life.ready => self.not_started(said, &mut left)?,
                 (None, None) if !left.is_empty() => {
                     return Err(SessionError::TooEarly { said }.into());
                 }
@@ -296,6 +306,18 @@ impl<W: Work> Lane<'_, W> {
             }
         }
         Ok(())
+    }
+
+    /// What comes of a guest that ended before it had its job.
+    fn not_started(&self, said: String, left: &mut Vec<usize>) -> Result<(), SessionEnd> {
+        self.failed_starts.set(self.failed_starts.get() + 1);
+        match left.first() {
+            Some(unit) if self.work.outlives_a_start() && self.failed_starts.get() < FAILED_STARTS_MAX => {
+                self.reported(*unit, Err(UnitError::NotStarted { said }), left);
+                Ok(())
+            }
+            _ => Err(SessionError::NotGoneOn { said }.into()),
+        }
     }
 
     /// One guest's life, and what it said that it did last with the unit in which it ended.
@@ -308,7 +330,10 @@ impl<W: Work> Lane<'_, W> {
             is_over: self.is_over,
         };
         let life = guest.live(&mut |event| match event {
-            Event::Ready(release) => self.told.tell(LaneMessage::Ready(release)),
+            Event::Ready(release) => {
+                self.failed_starts.set(0);
+                self.told.tell(LaneMessage::Ready(release));
+            }
             Event::Begun(unit) => {
                 doing = None;
                 self.told.tell(LaneMessage::Begun(unit));

@@ -33,6 +33,10 @@ impl<R: DeserializeOwned + Send> Work for ReplayWork<'_, R> {
         name
     }
 
+    fn outlives_a_start(&self) -> bool {
+        true
+    }
+
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {
         share.give(self.recording, RECORDING_FILE)?;
         share.put(REPLAY_JOB_FILE, &ReplayJob { units: units.to_vec(), ..self.job.clone() })
