@@ -6,6 +6,7 @@ use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
 use joj_analysis::recording::import::strace;
 use joj_analysis::recording::order::{CallOrder, OrderFinder, Wait};
+use joj_analysis::recording::whatif::forecast::{elapsed_ns, recorded_ns};
 use joj_analysis::trace::header::{Header, Source};
 
 fn import(text: &str) -> Recording {
@@ -220,9 +221,10 @@ fn who_waits_for_a_lock_does_nothing_by_itself_meanwhile() {
     let unlocked = Wait { thread: 0, calls: 3 };
     assert_eq!((wakeup.waker, wakeup.own_ns), (unlocked, 0));
     assert_eq!((wakeup.asked_ns, wakeup.after_ns), (72_000, 40_000));
-    // It asked at 30 for a lock that is given back at 102, 66, 20.
-    let gets = [102, 66, 20].map(|unlocked_us| wakeup.goes_on_ns(unlocked_us * 1000, 30_000));
-    assert_eq!(gets, [142_000, 86_000, 30_000], "after half the wait half as long");
+    assert_eq!(wakeup.asked, Wait { thread: 1, calls: 2 });
+    // It asked at 30 for a lock that is given back at 102, 66, 48, 20.
+    let gets = [102, 66, 48, 20].map(|unlocked_us| wakeup.goes_on_ns(unlocked_us * 1000, 30_000, 32_000));
+    assert_eq!(gets, [142_000, 106_000, 68_000, 32_000], "after a fourth of the wait half as long");
     assert_eq!(found.ready_ns[3..], [10_000, u64::MAX, u64::MAX, 21_000, u64::MAX]);
     for (what, text) in [
         ("it does something else meanwhile", calls(write, unlock())),
@@ -233,6 +235,13 @@ fn who_waits_for_a_lock_does_nothing_by_itself_meanwhile() {
         let found = order(&import(&text));
         assert!(found.wakeups.is_empty() && !found.ready_ns.contains(&u64::MAX), "{what}");
     }
+    // Between the unlock and its last question it asks for something else of the file, too.
+    let again = [unlock(), lock(120, 2, "RDLCK", 9, "0")].concat();
+    let last = "2 00:00:00.000150 pwrite64(3, \"x\", 8, 0) = 8 <0.000001>\n";
+    let recording = import(&[calls(look, again), last.to_owned()].concat());
+    let durations_ns: Vec<u64> = recording.calls.iter().map(|call| call.duration_ns).collect();
+    let elapsed_ns = elapsed_ns(&recording.calls, &order(&recording), &durations_ns, |_| false);
+    assert_eq!(elapsed_ns, recorded_ns(&recording.calls), "as recorded it takes as long as recorded");
     let close = "1 00:00:00.000100 close(3) = 0 <0.000002>\n";
     assert_eq!(
         order(&import(&calls(look, close.to_owned()))).wakeups[&7].waker,

@@ -15,6 +15,16 @@ struct wait {
   /* For how long or until when it sleeps, in nanoseconds; 0: it is no sleep. */
   u64 sleep_ns;
   u64 since_ns;
+  /* What the thread had given others by pipes and sockets before. */
+  u32 given;
+  /* It ends at some time. */
+  bool is_timed;
+};
+/* Waits in vain for one thing: since when, how long, and until when. */
+struct in_vain {
+  struct wait wait;
+  u64 waited_ns;
+  u64 until_ns;
 };
 /* A thread woke another one. */
 struct wake_up {
@@ -41,10 +51,12 @@ struct begun {
   struct wait wait;
   /* How long it waited for others since its last row in the recording, */
   u64 waited_ns;
-  /* and in vain for one thing, which counts if another thread brings that: since when, how long, and until when. */
-  struct wait in_vain;
-  u64 in_vain_ns;
-  u64 in_vain_until_ns;
+  /* and in vain for one thing, which counts if another thread brings that, */
+  struct in_vain in_vain;
+  /* and sleeps of one length. */
+  struct in_vain slept;
+  /* How often it gave something to others by a pipe or a socket. */
+  u32 given;
   /* Since when it looks, in vain, whether a child of it is over. */
   u64 looks_since_ns;
   /* What woke it in its newest call, or in one that a signal broke. */
@@ -60,42 +72,48 @@ INLINE struct begun *begun_of(u32 thread) {
   return map_lookup(&begun, &thread);
 }
 
+/* For the same, and in the same way: who waits without a limit after waits with one has done what it had to do by time. */
 INLINE bool is_same(struct wait *one, struct wait *other) {
   if (one->number != other->number || one->sleep_ns != other->sleep_ns) return false;
+  if (one->given != other->given || one->is_timed != other->is_timed) return false;
   return one->sleep_ns || one->argument == other->argument;
 }
 
 /* How long it waited in vain for what it waits for now. */
 INLINE u64 in_vain_for(struct begun *thread, struct wait *wait) {
-  return is_same(&thread->in_vain, wait) ? thread->in_vain_ns : 0;
+  return is_same(&thread->in_vain.wait, wait) ? thread->in_vain.waited_ns : 0;
 }
 
-/* The same for waits of a thread for the same, and else another one; never 0, and odd for sleeps. */
+/* The same for waits of a thread that are the same, and else another one; never 0, and odd for sleeps. */
 INLINE u64 name_of(struct wait *wait) {
   u64 argument = wait->sleep_ns ? wait->sleep_ns : wait->argument;
-  u64 name = ((argument ^ wait->number << 48) * 0x9e3779b97f4a7c15ULL) >> 2;
+  u64 name = argument ^ wait->number << 48 ^ (u64)wait->given << 24 ^ (u64)wait->is_timed << 63;
+  name = (name * 0x9e3779b97f4a7c15ULL) >> 2;
   return wait->sleep_ns ? name | 1 : (name | 3) ^ 1;
 }
 
 /* Shorter waits in vain have no row. */
 #define IN_VAIN_MIN_NS 1000000
 
-/* What it waited for is told by a row of it. Waits in vain have a row of their own before, by which nobody woke it. */
+INLINE void tell_in_vain(struct in_vain *in_vain, u32 id) {
+  if (in_vain->waited_ns >= IN_VAIN_MIN_NS) {
+    struct event_head head = {};
+    head.event = WOKEN;
+    head.begin_ns = in_vain->until_ns;
+    head.values[0] = in_vain->until_ns - in_vain->wait.since_ns;
+    head.values[1] = name_of(&in_vain->wait);
+    head.thread = id;
+    send(&head, sizeof(head));
+  }
+  in_vain->waited_ns = 0;
+}
+
+/* What it waited for is told by a row of it. Waits in vain have rows of their own before, by which nobody woke it. */
 INLINE void gets_row(struct begun *thread, u32 id) {
   thread->waited_ns = 0;
   thread->looks_since_ns = 0;
-  if (thread->in_vain_ns < IN_VAIN_MIN_NS) {
-    thread->in_vain_ns = 0;
-    return;
-  }
-  struct event_head head = {};
-  head.event = WOKEN;
-  head.begin_ns = thread->in_vain_until_ns;
-  head.values[0] = thread->in_vain_until_ns - thread->in_vain.since_ns;
-  head.values[1] = name_of(&thread->in_vain);
-  head.thread = id;
-  send(&head, sizeof(head));
-  thread->in_vain_ns = 0;
+  tell_in_vain(&thread->in_vain, id);
+  tell_in_vain(&thread->slept, id);
 }
 
 INLINE void tell_wake_up(struct begun *woken, u32 thread) {
@@ -107,9 +125,9 @@ INLINE void tell_wake_up(struct begun *woken, u32 thread) {
   if (wake_up->wait.since_ns) {
     head.values[0] = woken->waited_ns + wake_up->time_ns - wake_up->wait.since_ns;
     head.values[1] = name_of(&wake_up->wait);
-    if (!wake_up->wait.sleep_ns && is_same(&woken->in_vain, &wake_up->wait)) {
-      head.values[0] += woken->in_vain_ns;
-      woken->in_vain_ns = 0;
+    if (!wake_up->wait.sleep_ns && is_same(&woken->in_vain.wait, &wake_up->wait)) {
+      head.values[0] += woken->in_vain.waited_ns;
+      woken->in_vain.waited_ns = 0;
     }
   }
   gets_row(woken, thread);
@@ -153,6 +171,25 @@ INLINE u64 sleep_of(u64 number, struct pt_regs *registers) {
   return 1 + time.whole * 1000000000ULL + time.parts * part_ns;
 }
 
+/* Whether a wait has a limit. */
+INLINE bool is_timed(u64 number, struct pt_regs *registers) {
+  switch (number) {
+#ifdef CALL_SELECT
+    case CALL_POLL: return (s32)ARGUMENT_2(registers) >= 0;
+    case CALL_EPOLL_WAIT:
+#endif
+    case CALL_EPOLL_PWAIT: return (s32)ARGUMENT_3(registers) >= 0;
+    case CALL_PPOLL: return ARGUMENT_2(registers);
+#ifdef CALL_SELECT
+    case CALL_SELECT:
+#endif
+    case CALL_PSELECT: return ARGUMENT_4(registers);
+    case CALL_EPOLL_PWAIT2:
+    case CALL_FUTEX: return ARGUMENT_3(registers);
+  }
+  return true;
+}
+
 /* True where a call goes on with the wait that a signal broke. */
 INLINE bool waits_on(struct wait *broken, struct wait *wait, bool is_absolute) {
   if (!broken->sleep_ns || !wait->sleep_ns) return is_same(broken, wait);
@@ -160,12 +197,13 @@ INLINE bool waits_on(struct wait *broken, struct wait *wait, bool is_absolute) {
 }
 
 INLINE void waited_in_vain(struct begun *thread, struct wait *wait, u64 until_ns) {
-  if (!thread->in_vain_ns || !is_same(&thread->in_vain, wait)) {
-    thread->in_vain = *wait;
-    thread->in_vain_ns = 0;
+  struct in_vain *in_vain = wait->sleep_ns ? &thread->slept : &thread->in_vain;
+  if (!in_vain->waited_ns || !is_same(&in_vain->wait, wait)) {
+    in_vain->wait = *wait;
+    in_vain->waited_ns = 0;
   }
-  thread->in_vain_ns += until_ns - wait->since_ns;
-  thread->in_vain_until_ns = until_ns;
+  in_vain->waited_ns += until_ns - wait->since_ns;
+  in_vain->until_ns = until_ns;
 }
 
 /* A signal broke its wait, and it goes on with that. */
@@ -183,6 +221,8 @@ INLINE void begins_call(struct begun *thread, u32 id, u64 number, struct pt_regs
     thread->wait.number = number;
     thread->wait.argument = number == CALL_PAUSE ? 0 : ARGUMENT_0(registers);
     thread->wait.sleep_ns = sleep_of(number, registers);
+    thread->wait.is_timed = is_timed(number, registers);
+    thread->wait.given = thread->given;
     if (thread->wake_up.waker) {
       bool is_absolute = number == CALL_CLOCK_NANOSLEEP && ARGUMENT_1(registers) & 1;
       if (waits_on(&thread->wake_up.wait, &thread->wait, is_absolute))
@@ -230,6 +270,12 @@ INLINE bool takes_or_gives(u64 number, s64 result) {
   return false;
 }
 
+/* It gives others something that they may wait for. Its own output and errors are told to nobody who is recorded, as a rule. */
+INLINE bool gives(struct wait *wait, s64 result) {
+  if (result <= 0) return false;
+  return wait->number == CALL_SENDTO || wait->number == CALL_SENDMSG || (wait->number == NUMBER_OF_WRITE && wait->argument > 2);
+}
+
 /* A shorter wait only looks. */
 #define WAIT_MIN_NS 50000
 
@@ -254,6 +300,7 @@ INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
   bool is_woken = thread->wake_up.waker && thread->wake_up.wait.since_ns == wait->since_ns;
   // What broke its wait before was what it waited for, though it may wait for more of it.
   if (!is_woken && takes_or_gives(wait->number, result)) shows(thread, id);
+  if (gives(wait, result)) thread->given++;
   if (wait->number == CALL_WAIT4) looks(thread, id, result);
   bool is_slept = wait->sleep_ns && !result;
   if (is_slept || is_broken(result) || times_out(wait->number, result)) {
@@ -269,10 +316,10 @@ INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
   } else if (is_woken) {
     // There is no row for that: it belongs to the next one.
     thread->waited_ns += in_vain_for(thread, wait) + now_ns() - wait->since_ns;
-    thread->in_vain_ns = 0;
+    thread->in_vain.waited_ns = 0;
     thread->wake_up.waker = 0;
-  } else if (is_same(&thread->in_vain, wait)) {
+  } else if (is_same(&thread->in_vain.wait, wait)) {
     // Somebody else brought it.
-    thread->in_vain_ns = 0;
+    thread->in_vain.waited_ns = 0;
   }
 }

@@ -10,10 +10,11 @@ use record::{ENDED, FORK, Row, WOKEN, methods, program, record_command, rows};
 use replay::{Scratch, told};
 
 /// Another thread or process makes a file each 20 ms, until it is told to end after 0.11 s: by a condition, `pthread_cancel`, or a signal whose
-/// handler says it. Or the first thread runs another program.
+/// handler says it. Or it has no limit for its last wait, or the first thread runs another program.
 const TICKS: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -37,6 +38,13 @@ static void *timed(void *arg) {
   return arg;
 }
 static void *sleeping(void *arg) { for (;;) { make("tick"); usleep(20000); } return arg; }
+static int ends[2];
+static void *limits(void *arg) {
+  struct pollfd look = {.fd = ends[0], .events = POLLIN};
+  for (int round = 0; round < 3; round++) { poll(&look, 1, 20); make("tick"); }
+  poll(&look, 1, -1);
+  return arg;
+}
 static void *idle(void *arg) { make("tick"); for (;;) usleep(20000); return arg; }
 int main(int count, char **words) {
   pthread_t thread; pid_t child;
@@ -52,6 +60,10 @@ int main(int count, char **words) {
       signal(SIGTERM, on_signal);
       if (!(child = fork())) { while (!signals) { usleep(20000); make("tick"); } _exit(0); }
       usleep(110000); kill(child, SIGTERM); waitpid(child, 0, 0); break;
+    case 'l':
+      if (pipe(ends)) return 1;
+      pthread_create(&thread, 0, limits, 0); usleep(110000); if (write(ends[1], "x", 1) != 1) return 1;
+      pthread_join(thread, 0); break;
     case 'e': pthread_create(&thread, 0, sleeping, 0); usleep(110000); execl("/bin/touch", "touch", "last", (char *)0);
   }
   make("last");
@@ -96,6 +108,16 @@ fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
         assert!((all_ns / 3..all_ns).contains(&waited_ns), "{how}, {waited_ns} of {all_ns}: {rows:#?}");
         assert!(rows.iter().any(|row| row.code == ENDED && row.thread == ticking), "{how}: {rows:#?}");
     }
+    let rows = recorded(&scratch, &[&binary, &"limits", &place]);
+    let ticking = rows.iter().find(|row| row.opens(&place.join("tick"))).expect("a tick").thread;
+    let awaited = |is_woken: bool| {
+        let waits = |row: &&Row| row.code == WOKEN && row.thread == ticking && (row.result != 0) == is_woken;
+        rows.iter().rfind(waits).map(|row| row.offset)
+    };
+    assert!(
+        awaited(true) != awaited(false) && awaited(false).is_some(),
+        "a wait without a limit is another one"
+    );
     let rows = recorded(&scratch, &[&binary, &"exec", &place]);
     let main = rows.iter().find(|row| row.opens(&place.join("first"))).expect("a file").thread;
     assert!(rows.iter().any(|row| row.opens(&place.join("tick")) && row.thread != main), "{rows:#?}");

@@ -131,7 +131,8 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
 /// such time is to be kept. `since_ns`: since when it does what it does before.
 fn woken_ns(shared: &Shared<'_>, index: u32, since_ns: u64) -> Option<u64> {
     let wakeup = shared.plan.order.wakeups.get(&index)?;
-    let woken_ns = wakeup.goes_on_ns(ended_ns(shared, &wakeup.waker), since_ns);
+    let [waker_ns, asked_ns] = [&wakeup.waker, &wakeup.asked].map(|wait| ended_ns(shared, wait));
+    let woken_ns = wakeup.goes_on_ns(waker_ns, asked_ns, since_ns);
     (shared.choice == OrderChoice::Dependent).then_some(woken_ns)
 }
 

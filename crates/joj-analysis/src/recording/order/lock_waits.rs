@@ -31,10 +31,10 @@ struct Unlock {
 pub struct LockWait {
     /// Who gave it back.
     pub unlock: CallPlace,
-    /// Since when it asked.
+    /// Since when it asked,
     pub since_ns: u64,
-    /// Its thread's rows since it asked first, by their places in the recording.
-    pub rows: Vec<u32>,
+    /// and by which of its thread's rows, counted from 1.
+    pub asked: usize,
 }
 
 /// The locks so far.
@@ -47,13 +47,12 @@ pub struct LockWaits {
 }
 
 impl LockWaits {
-    /// The next call; `own` are its thread's rows, with this one. Gives the wait that is over by it.
+    /// The next call. Gives the wait that is over by it.
     pub fn pass(
         &mut self,
         call: &RecordedCall,
         file: Option<FileIndex>,
         place: CallPlace,
-        own: &[u32],
     ) -> Option<LockWait> {
         if call.kind != CallKind::Lock {
             let is_nothing = call.kind.is_no_call() && call.kind != CallKind::Woken;
@@ -76,11 +75,11 @@ impl LockWaits {
         let known = asked.iter().position(is_it);
         if call.result == -EAGAIN {
             if known.is_none() {
-                asked.push((file, call.offset, call.begin_ns, own.len()));
+                asked.push((file, call.offset, call.begin_ns, place.calls as usize));
             }
             return None;
         }
-        let (_, _, since_ns, rows) = asked.swap_remove(known?);
+        let (_, _, since_ns, asked) = asked.swap_remove(known?);
         let is_for_it = |unlock: &&Unlock| {
             let is_in_time = unlock.place.end_ns >= since_ns && unlock.place.begin_ns <= call.end_ns();
             let is_same = unlock.bytes.start < end && unlock.bytes.end > call.offset;
@@ -88,7 +87,7 @@ impl LockWaits {
         };
         let unlocks = self.unlocks.get(&file)?.iter().filter(is_for_it);
         let unlock = unlocks.max_by_key(|unlock| unlock.place.end_ns)?.place;
-        Some(LockWait { unlock, since_ns, rows: own[rows..].to_vec() })
+        Some(LockWait { unlock, since_ns, asked })
     }
 
     fn gives_back(&mut self, file: FileIndex, process: u32, bytes: std::ops::Range<u64>, place: CallPlace) {

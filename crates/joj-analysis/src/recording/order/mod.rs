@@ -38,8 +38,10 @@ pub struct Wakeup {
     pub waker: Wait,
     /// So long after that it went on.
     pub after_ns: u64,
+    /// By which row it asked for a lock first; of a [`CallKind::Woken`] itself.
+    pub asked: Wait,
     /// How long it had waited for a lock before it was given back. It asks the less often the longer it waits, so what comes after that is
-    /// shorter where it waits for a shorter time. 0 for a [`CallKind::Woken`].
+    /// shorter where it waits for less than half of that. 0 for a [`CallKind::Woken`].
     pub asked_ns: u64,
     /// How long it went on by itself before it began to wait: it is woken no earlier, whatever its waker does. 0 where the recording does
     /// not tell.
@@ -47,13 +49,12 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    /// When it goes on, where its waker's last call is over at `waker_ns`, and it was free at `free_ns`: where it comes later, it does not
-    /// wait at all.
-    pub fn goes_on_ns(&self, waker_ns: u64, free_ns: u64) -> u64 {
-        let waited_ns = waker_ns.saturating_sub(free_ns);
+    /// When it goes on, where its waker's last call is over at `waker_ns`, it asked for the lock at `asked_ns`, and was free at `free_ns`: where
+    /// it comes later, it does not wait at all.
+    pub fn goes_on_ns(&self, waker_ns: u64, asked_ns: u64, free_ns: u64) -> u64 {
         let after_ns = match self.asked_ns {
             0 => self.after_ns,
-            asked_ns => part_of(self.after_ns, waited_ns, asked_ns),
+            all_ns => part_of(self.after_ns, waker_ns.saturating_sub(asked_ns).saturating_mul(2), all_ns),
         };
         (waker_ns + after_ns).max(free_ns + self.own_ns)
     }
@@ -203,15 +204,19 @@ impl OrderFinder {
         if call.kind == CallKind::Fork {
             self.forks.insert(u32::try_from(call.result).unwrap_or(0), place);
         }
-        let own = &self.order.threads[thread as usize];
-        let lock = self.locks.pass(call, files[0], place, own);
+        let lock = self.locks.pass(call, files[0], place);
         before.extend(lock.as_ref().map(|lock| lock.unlock));
         self.take(thread, place, before);
-        if let Some(LockWait { unlock, since_ns, rows }) = lock {
-            rows.iter().for_each(|row| self.order.ready_ns[*row as usize] = u64::MAX);
-            let after_ns = call.end_ns().saturating_sub(unlock.end_ns);
-            let asked_ns = unlock.end_ns.saturating_sub(since_ns);
-            let wakeup = Wakeup { waker: unlock.waited_for(), after_ns, asked_ns, own_ns: 0 };
+        if let Some(LockWait { unlock, since_ns, asked }) = lock {
+            let own = &self.order.threads[thread as usize];
+            own[asked..].iter().for_each(|row| self.order.ready_ns[*row as usize] = u64::MAX);
+            let wakeup = Wakeup {
+                waker: unlock.waited_for(),
+                after_ns: call.end_ns().saturating_sub(unlock.end_ns),
+                asked: Wait { thread, calls: u32::try_from(asked).unwrap_or(u32::MAX) },
+                asked_ns: unlock.end_ns.saturating_sub(since_ns),
+                own_ns: 0,
+            };
             self.order.wakeups.insert(index, wakeup);
         }
         if is_done {
@@ -261,7 +266,8 @@ impl OrderFinder {
         before.push(last);
         self.take(place.thread, place, before);
         let after_ns = call.begin_ns.saturating_sub(last.end_ns);
-        self.order.wakeups.insert(index, Wakeup { waker: last.waited_for(), after_ns, asked_ns: 0, own_ns });
+        let (waker, asked) = (last.waited_for(), place.waited_for());
+        self.order.wakeups.insert(index, Wakeup { waker, after_ns, asked, asked_ns: 0, own_ns });
         true
     }
 

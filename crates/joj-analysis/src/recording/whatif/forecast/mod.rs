@@ -100,7 +100,7 @@ pub fn elapsed_ns(
         own.iter().for_each(|call| thread_of[*call as usize] = thread);
     }
     let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
-    let (mut in_vain, mut paces) = (WaitsInVain::of(order), Paces::of(calls, order));
+    let (mut in_vain, mut paces) = (WaitsInVain::of(calls, order), Paces::of(calls, order));
     let program_end = program_end(calls);
     let over = program_end.filter(|end| calls[*end].result == RecordedCall::PROCESS_ENDS);
     let over = over.map(|end| over_before(calls, end));
@@ -120,10 +120,10 @@ pub fn elapsed_ns(
             let waker_ns = of(&wakeup.waker);
             let behind = &order.threads[thread as usize][ends.threads[thread as usize].len() + 1..];
             let earlier_ns =
-                in_vain.woken(thread, call, waker_ns + wakeup.after_ns, is_last_wait(calls, behind));
+                in_vain.woken(thread, index, call, waker_ns + wakeup.after_ns, is_last_wait(calls, behind));
             let own_ns = wakeup.own_ns.min(think_ns.saturating_sub(call.bytes));
             let wakeup = Wakeup { own_ns, ..*wakeup };
-            wakeup.goes_on_ns(waker_ns, free_ns).min(earlier_ns).max(ready_ns)
+            wakeup.goes_on_ns(waker_ns, of(&wakeup.asked), free_ns).min(earlier_ns).max(ready_ns)
         } else if call.kind == CallKind::Woken {
             // Nobody knows who woke it, or nobody did: it waits for nothing, but for its pace.
             let waited = in_vain.add(thread, call, free_ns, think_ns);
