@@ -14,11 +14,11 @@ use crate::recording::order::CallOrder;
 
 use super::waits_in_vain::WaitInVain;
 
-/// Fewer sleeps show no pace.
-const SLEEPS_MIN: usize = 5;
+/// Fewer times between ends of sleeps show no pace.
+const INTERVALS_MIN: usize = 4;
 /// The lengths of sleeps differ so many times as much as the times between their ends.
 const LENGTHS_DIFFER_MIN: u64 = 4;
-/// The times between ends differ by no larger a part.
+/// A time between two ends differs from the next one by no larger a part.
 const TIMES_DIFFER_MAX: u64 = 20;
 
 /// The sleeps of all threads.
@@ -37,17 +37,19 @@ impl Paces {
             let rows = own.iter().map(|row| *row as usize);
             let sleeps: Vec<usize> =
                 rows.filter(|row| calls[*row].waits_in_vain() && calls[*row].awaits_time()).collect();
-            let differ = |one: &usize, other: &usize| calls[*one].offset != calls[*other].offset;
-            for run in sleeps.chunk_by(differ).filter(|run| run.len() >= SLEEPS_MIN) {
-                let interval_ns = |two: &[usize]| calls[two[1]].begin_ns - calls[two[0]].begin_ns;
-                let times_ns: Vec<u64> = run.windows(2).map(interval_ns).collect();
-                let (time_ns, times_differ_ns) = spread(&times_ns);
-                let slept_ns: Vec<u64> = run.iter().map(|row| calls[*row].bytes).collect();
+            let interval_ns = |two: &[usize]| calls[two[1]].begin_ns - calls[two[0]].begin_ns;
+            let intervals: Vec<(usize, u64)> =
+                sleeps.windows(2).map(|two| (two[1], interval_ns(two))).collect();
+            let is_even = |one: &(usize, u64), next: &(usize, u64)| {
+                one.1.abs_diff(next.1).saturating_mul(TIMES_DIFFER_MAX) <= one.1
+            };
+            for run in intervals.chunk_by(is_even).filter(|run| run.len() >= INTERVALS_MIN) {
+                let times_ns: Vec<u64> = run.iter().map(|(_, time_ns)| *time_ns).collect();
+                let (_, times_differ_ns) = spread(&times_ns);
+                let slept_ns: Vec<u64> = run.iter().map(|(row, _)| calls[*row].bytes).collect();
                 let (_, slept_differ_ns) = spread(&slept_ns);
-                let is_pace = times_differ_ns.saturating_mul(LENGTHS_DIFFER_MIN) <= slept_differ_ns
-                    && times_differ_ns.saturating_mul(TIMES_DIFFER_MAX) <= time_ns;
-                if is_pace {
-                    intervals_ns.extend(run[1..].iter().copied().zip(times_ns));
+                if times_differ_ns.saturating_mul(LENGTHS_DIFFER_MIN) < slept_differ_ns {
+                    intervals_ns.extend(run.iter().copied());
                 }
             }
         }
@@ -80,4 +82,37 @@ fn spread(times_ns: &[u64]) -> (u64, u64) {
     };
     let middle_ns = median(times_ns.to_vec());
     (middle_ns, median(times_ns.iter().map(|time_ns| time_ns.abs_diff(middle_ns)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::call::CallKind;
+
+    /// How many sleeps keep a pace that end then, and were so long.
+    fn paced(sleeps: &[(u64, u64)]) -> usize {
+        let call = |(begin_ns, bytes): &(u64, u64)| RecordedCall {
+            kind: CallKind::Woken,
+            offset: 1,
+            begin_ns: *begin_ns,
+            bytes: *bytes,
+            ..RecordedCall::default()
+        };
+        let calls: Vec<RecordedCall> = sleeps.iter().map(call).collect();
+        let mut order = CallOrder::default();
+        order.threads.push((0..).take(calls.len()).collect());
+        Paces::of(&calls, &order).intervals_ns.len()
+    }
+
+    #[test]
+    fn sleeps_of_several_lengths_that_end_after_equal_times_keep_a_pace() {
+        let ends = |time_ns: u64, lengths: &[u64]| -> Vec<(u64, u64)> {
+            (1..).zip(lengths).map(|(number, length_ns)| (number * time_ns, *length_ns)).collect()
+        };
+        assert_eq!(paced(&ends(1000, &[400, 300, 500, 350, 450])), 4);
+        assert_eq!(paced(&ends(1000, &[400, 300, 500, 350])), 0, "too few");
+        assert_eq!(paced(&ends(1000, &[400; 9])), 0, "one length, and the same work between");
+        let late = [(1000, 400), (2000, 300), (3100, 500), (4000, 350), (5000, 450)];
+        assert_eq!(paced(&late), 0, "not after equal times");
+    }
 }
