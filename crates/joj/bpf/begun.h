@@ -79,9 +79,12 @@ INLINE bool is_same(struct wait *one, struct wait *other) {
   return one->sleep_ns || one->argument == other->argument;
 }
 
-/* How long it waited in vain for what it waits for now. */
-INLINE u64 in_vain_for(struct begun *thread, struct wait *wait) {
-  return is_same(&thread->in_vain.wait, wait) ? thread->in_vain.waited_ns : 0;
+/* How long it waited in vain for what it waits for now, which is told with that. */
+INLINE u64 take_in_vain(struct begun *thread, struct wait *wait) {
+  if (!is_same(&thread->in_vain.wait, wait)) return 0;
+  u64 waited_ns = thread->in_vain.waited_ns;
+  thread->in_vain.waited_ns = 0;
+  return waited_ns;
 }
 
 /* The same for waits of a thread that are the same, and else another one; never 0, and odd for sleeps. */
@@ -123,12 +126,8 @@ INLINE void tell_wake_up(struct begun *woken, u32 thread) {
   head.begin_ns = wake_up->time_ns;
   // From a page fault it is woken in no call, and nobody knows since when it waited.
   if (wake_up->wait.since_ns) {
-    head.values[0] = woken->waited_ns + wake_up->time_ns - wake_up->wait.since_ns;
+    head.values[0] = woken->waited_ns + take_in_vain(woken, &wake_up->wait) + wake_up->time_ns - wake_up->wait.since_ns;
     head.values[1] = name_of(&wake_up->wait);
-    if (!wake_up->wait.sleep_ns && is_same(&woken->in_vain.wait, &wake_up->wait)) {
-      head.values[0] += woken->in_vain.waited_ns;
-      woken->in_vain.waited_ns = 0;
-    }
   }
   gets_row(woken, thread);
   head.thread = thread;
@@ -315,11 +314,11 @@ INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
     tell_wake_up(thread, id);
   } else if (is_woken) {
     // There is no row for that: it belongs to the next one.
-    thread->waited_ns += in_vain_for(thread, wait) + now_ns() - wait->since_ns;
+    thread->waited_ns += take_in_vain(thread, wait) + now_ns() - wait->since_ns;
     thread->in_vain.waited_ns = 0;
     thread->wake_up.waker = 0;
-  } else if (is_same(&thread->in_vain.wait, wait)) {
+  } else {
     // Somebody else brought it.
-    thread->in_vain.waited_ns = 0;
+    take_in_vain(thread, wait);
   }
 }

@@ -6,11 +6,11 @@ mod replay;
 
 use std::path::Path;
 
-use record::{ENDED, FORK, Row, WOKEN, methods, program, record_command, rows};
-use replay::{Scratch, told};
+use record::{ENDED, FORK, Row, WOKEN, methods, program, recorded};
+use replay::Scratch;
 
 /// Another thread or process makes a file each 20 ms, until it is told to end after 0.11 s: by a condition, `pthread_cancel`, or a signal whose
-/// handler says it. Or it has no limit for its last wait, or the first thread runs another program.
+/// handler says it. Or it has no limit for its last wait, writes to a pipe before its last tick, or the first thread runs another program.
 const TICKS: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +45,14 @@ static void *limits(void *arg) {
   poll(&look, 1, -1);
   return arg;
 }
+static void *gives(void *arg) {
+  for (int round = 0; round < 4; round++) {
+    usleep(20000);
+    if (round == 2 && write(ends[1], "x", 1) != 1) abort();
+    make("tick");
+  }
+  return arg;
+}
 static void *idle(void *arg) { make("tick"); for (;;) usleep(20000); return arg; }
 int main(int count, char **words) {
   pthread_t thread; pid_t child;
@@ -64,20 +72,15 @@ int main(int count, char **words) {
       if (pipe(ends)) return 1;
       pthread_create(&thread, 0, limits, 0); usleep(110000); if (write(ends[1], "x", 1) != 1) return 1;
       pthread_join(thread, 0); break;
+    case 'g':
+      if (pipe(ends)) return 1;
+      pthread_create(&thread, 0, gives, 0); pthread_join(thread, 0); break;
     case 'e': pthread_create(&thread, 0, sleeping, 0); usleep(110000); execl("/bin/touch", "touch", "last", (char *)0);
   }
   make("last");
   return 0;
 }
 "#;
-
-/// The rows of a command's recording.
-fn recorded(scratch: &Scratch, words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<Row> {
-    let recording = scratch.file("it.joj");
-    let (found, said) = told(&record_command("bpf", &recording, words));
-    assert_eq!(found, Some(0), "{said}");
-    rows(&recording)
-}
 
 #[test]
 fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
@@ -91,7 +94,7 @@ fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
         // Where it is told just as it is awake, nobody wakes it.
         let (rows, ticking, woken) = (0..5)
             .find_map(|_| {
-                let rows = recorded(&scratch, &[&binary, &how, &place]);
+                let rows = recorded(&scratch, "bpf", &[&binary, &how, &place], 0);
                 let opened = |name: &str| rows.iter().find(|row| row.opens(&place.join(name))).expect(name);
                 let (main, ticking) = (opened("last").thread, opened("tick").thread);
                 let is_it = |row: &&Row| row.code == WOKEN && row.thread == ticking && row.result == main;
@@ -108,7 +111,7 @@ fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
         assert!((all_ns / 3..all_ns).contains(&waited_ns), "{how}, {waited_ns} of {all_ns}: {rows:#?}");
         assert!(rows.iter().any(|row| row.code == ENDED && row.thread == ticking), "{how}: {rows:#?}");
     }
-    let rows = recorded(&scratch, &[&binary, &"limits", &place]);
+    let rows = recorded(&scratch, "bpf", &[&binary, &"limits", &place], 0);
     let ticking = rows.iter().find(|row| row.opens(&place.join("tick"))).expect("a tick").thread;
     let awaited = |is_woken: bool| {
         let waits = |row: &&Row| row.code == WOKEN && row.thread == ticking && (row.result != 0) == is_woken;
@@ -118,7 +121,15 @@ fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
         awaited(true) != awaited(false) && awaited(false).is_some(),
         "a wait without a limit is another one"
     );
-    let rows = recorded(&scratch, &[&binary, &"exec", &place]);
+    let rows = recorded(&scratch, "bpf", &[&binary, &"gives", &place], 0);
+    let ticking = rows.iter().find(|row| row.opens(&place.join("tick"))).expect("a tick").thread;
+    let slept = rows.iter().filter(|row| row.code == WOKEN && row.thread == ticking && row.result == 0);
+    let slept: Vec<i64> = slept.map(|row| row.offset).collect();
+    assert!(
+        matches!(slept[..], [one, two, three, four] if one == two && two == three && three != four),
+        "{slept:?}"
+    );
+    let rows = recorded(&scratch, "bpf", &[&binary, &"exec", &place], 0);
     let main = rows.iter().find(|row| row.opens(&place.join("first"))).expect("a file").thread;
     assert!(rows.iter().any(|row| row.opens(&place.join("tick")) && row.thread != main), "{rows:#?}");
     let wakes = |row: &&Row| row.code == WOKEN && row.thread == main && row.result != 0;
@@ -130,7 +141,8 @@ fn waits_in_vain_between_calls_are_told_and_what_ended_them() {
 }
 
 /// A program begins a child, which makes a file after 0.1 s. `looks`: it sleeps and looks whether that is over. `token`: its wait for a pipe is
-/// broken by the child's end, whereupon it writes to the pipe and waits for it again, as `make -j` does.
+/// broken by the child's end, whereupon it writes to the pipe and waits for it again, as `make -j` does. `again`: it waits for it again until its
+/// time is over.
 const REAPS: &str = r#"
 #include <fcntl.h>
 #include <signal.h>
@@ -149,13 +161,20 @@ int main(int count, char **words) {
   if (!fork()) { usleep(100000); make("child"); _exit(0); }
   if (words[1][0] == 'l')
     while (!waitpid(-1, 0, WNOHANG)) usleep(10000);
+  else if (words[1][0] == 'a')
+    for (;;) {
+      fd_set set; FD_ZERO(&set); FD_SET(ends[0], &set);
+      struct timespec limit = {0, 200000000};
+      if (!pselect(ends[0] + 1, &set, 0, 0, &limit, &none)) break;
+      waitpid(-1, 0, WNOHANG);
+    }
   else
     for (;;) {
       fd_set set; FD_ZERO(&set); FD_SET(ends[0], &set);
       if (pselect(ends[0] + 1, &set, 0, 0, 0, &none) > 0) break;
       if (waitpid(-1, 0, WNOHANG) > 0 && write(ends[1], "+", 1) != 1) return 1;
     }
-  if (words[1][0] != 'l' && read(ends[0], &byte, 1) != 1) return 1;
+  if (words[1][0] == 't' && read(ends[0], &byte, 1) != 1) return 1;
   make("last");
   return 0;
 }
@@ -169,8 +188,8 @@ fn who_reaps_a_child_waited_for_it() {
         return;
     }
     let place: &Path = scratch.as_ref();
-    for how in ["looks", "token"] {
-        let rows = recorded(&scratch, &[&binary, &how, &place]);
+    for how in ["looks", "token", "again"] {
+        let rows = recorded(&scratch, "bpf", &[&binary, &how, &place], 0);
         let child = rows.iter().find(|row| row.code == FORK).expect("a child").result;
         let last = rows.iter().find(|row| row.opens(&place.join("last"))).expect("the last file");
         let is_it = |row: &&Row| row.code == WOKEN && row.thread == last.thread && row.result == child;

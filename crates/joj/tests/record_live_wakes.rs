@@ -6,16 +6,8 @@ mod replay;
 
 use std::path::Path;
 
-use record::{ENDED, FORK, Row, WOKEN, methods, program, record_command, rows};
-use replay::{Scratch, told};
-
-/// The rows of a command's recording; it ends with this code.
-fn recorded(scratch: &Scratch, method: &str, words: &[&dyn AsRef<std::ffi::OsStr>], code: i32) -> Vec<Row> {
-    let recording = scratch.file("it.joj");
-    let (found, said) = told(&record_command(method, &recording, words));
-    assert_eq!(found, Some(code), "{method}: {said}");
-    rows(&recording)
-}
+use record::{ENDED, FORK, Row, WOKEN, methods, program, recorded};
+use replay::Scratch;
 
 /// The reader sleeps until the writer, which waits for a child meanwhile, hands it a word.
 #[test]

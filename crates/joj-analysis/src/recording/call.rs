@@ -227,6 +227,12 @@ impl RecordedCall {
         self.offset % 2 == 1
     }
 
+    /// The bytes that a [`CallKind::Lock`] is for: without a length to the end of the file.
+    pub fn locked_bytes(&self) -> std::ops::Range<u64> {
+        let end = if self.bytes == 0 { u64::MAX } else { self.offset.saturating_add(self.bytes) };
+        self.offset..end
+    }
+
     /// True where a link under the last name of the path is followed.
     pub fn follows_links(&self) -> bool {
         match self.kind {

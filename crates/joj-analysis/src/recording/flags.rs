@@ -59,6 +59,9 @@ pub const FALLOC_FL_COLLAPSE_RANGE: u32 = 8;
 /// Room is made between bytes.
 pub const FALLOC_FL_INSERT_RANGE: u32 = 0x20;
 
+/// The kind of a lock that is given back (F_UNLCK).
+pub const UNLOCKED: u32 = 2;
+
 /// It is not allowed: a directory has no second name.
 pub const EPERM: i64 = 1;
 /// There is no such file.

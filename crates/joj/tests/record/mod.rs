@@ -168,6 +168,19 @@ pub fn record_command(
         .expect("joj")
 }
 
+/// The rows of a command's recording; it ends with this code.
+pub fn recorded(
+    scratch: &Scratch,
+    method: &str,
+    words: &[&dyn AsRef<std::ffi::OsStr>],
+    code: i32,
+) -> Vec<Row> {
+    let recording = scratch.file("it.joj");
+    let (found, said) = told(&record_command(method, &recording, words));
+    assert_eq!(found, Some(code), "{method}: {said}");
+    rows(&recording)
+}
+
 /// The ways to record that work here.
 pub fn methods() -> Vec<&'static str> {
     static METHODS: OnceLock<Vec<&str>> = OnceLock::new();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! A  lock -- write -- fsync -- unlock                    who gave it back last
-//! B             lock? -- sleep -- lock? -- sleep -- lock   all of it, behind the first time, is a wait
+//! B             lock? -- sleep -- lock? -- sleep -- lock   all of it, after the first time, is a wait
 //! ```
 //!
 //! Between two times it only looks: SQLite gives its reader's lock back, takes it again, and reads the first page. What it does else ends the
@@ -12,11 +12,9 @@ use std::collections::HashMap;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::file_tree::FileIndex;
-use crate::recording::flags::EAGAIN;
+use crate::recording::flags::{EAGAIN, UNLOCKED};
 
-use super::{CallPlace, is_look};
-
-const UNLOCKED: u32 = 2;
+use super::{CallPlace, Wait, is_look};
 
 /// Bytes that a process gave back.
 #[derive(Debug)]
@@ -26,6 +24,15 @@ struct Unlock {
     place: CallPlace,
 }
 
+/// A lock that a thread asks for in vain.
+#[derive(Debug)]
+struct Asked {
+    file: FileIndex,
+    first_byte: u64,
+    since_ns: u64,
+    row: Wait,
+}
+
 /// A lock that a thread got, and what it waited for.
 #[derive(Debug)]
 pub struct LockWait {
@@ -33,15 +40,15 @@ pub struct LockWait {
     pub unlock: CallPlace,
     /// Since when it asked,
     pub since_ns: u64,
-    /// and by which of its thread's rows, counted from 1.
-    pub asked: usize,
+    /// and by which row.
+    pub asked: Wait,
 }
 
 /// The locks so far.
 #[derive(Debug, Default)]
 pub struct LockWaits {
-    /// By thread, what it asks for in vain: the file, the first byte, since when, and which of the thread's rows was that.
-    asked: HashMap<u32, Vec<(FileIndex, u64, u64, usize)>>,
+    /// By thread.
+    asked: HashMap<u32, Vec<Asked>>,
     /// Of each file the last one of each process.
     unlocks: HashMap<FileIndex, Vec<Unlock>>,
 }
@@ -55,8 +62,7 @@ impl LockWaits {
         place: CallPlace,
     ) -> Option<LockWait> {
         if call.kind != CallKind::Lock {
-            let is_nothing = call.kind.is_no_call() && call.kind != CallKind::Woken;
-            if !is_nothing && !is_look(call) {
+            if !call.kind.is_no_call() && !is_look(call) {
                 self.asked.remove(&call.thread);
             }
             if call.kind == CallKind::Close {
@@ -64,30 +70,29 @@ impl LockWaits {
             }
             return None;
         }
-        let file = file?;
-        let end = if call.bytes == 0 { u64::MAX } else { call.offset.saturating_add(call.bytes) };
+        let (file, bytes) = (file?, call.locked_bytes());
         if call.flags == UNLOCKED {
-            self.gives_back(file, call.process, call.offset..end, place);
+            self.gives_back(file, call.process, bytes, place);
             return None;
         }
-        let is_it = |asked: &(FileIndex, u64, u64, usize)| (asked.0, asked.1) == (file, call.offset);
         let asked = self.asked.entry(call.thread).or_default();
-        let known = asked.iter().position(is_it);
+        let known = asked.iter().position(|asked| (asked.file, asked.first_byte) == (file, call.offset));
         if call.result == -EAGAIN {
             if known.is_none() {
-                asked.push((file, call.offset, call.begin_ns, place.calls as usize));
+                let (since_ns, row) = (call.begin_ns, place.waited_for());
+                asked.push(Asked { file, first_byte: call.offset, since_ns, row });
             }
             return None;
         }
-        let (_, _, since_ns, asked) = asked.swap_remove(known?);
+        let Asked { since_ns, row, .. } = asked.swap_remove(known?);
         let is_for_it = |unlock: &&Unlock| {
             let is_in_time = unlock.place.end_ns >= since_ns && unlock.place.begin_ns <= call.end_ns();
-            let is_same = unlock.bytes.start < end && unlock.bytes.end > call.offset;
+            let is_same = unlock.bytes.start < bytes.end && unlock.bytes.end > bytes.start;
             is_in_time && is_same && unlock.process != call.process
         };
         let unlocks = self.unlocks.get(&file)?.iter().filter(is_for_it);
         let unlock = unlocks.max_by_key(|unlock| unlock.place.end_ns)?.place;
-        Some(LockWait { unlock, since_ns, asked })
+        Some(LockWait { unlock, since_ns, asked: row })
     }
 
     fn gives_back(&mut self, file: FileIndex, process: u32, bytes: std::ops::Range<u64>, place: CallPlace) {

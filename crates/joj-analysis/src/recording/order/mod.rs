@@ -209,11 +209,11 @@ impl OrderFinder {
         self.take(thread, place, before);
         if let Some(LockWait { unlock, since_ns, asked }) = lock {
             let own = &self.order.threads[thread as usize];
-            own[asked..].iter().for_each(|row| self.order.ready_ns[*row as usize] = u64::MAX);
+            own[asked.calls as usize..].iter().for_each(|row| self.order.ready_ns[*row as usize] = u64::MAX);
             let wakeup = Wakeup {
                 waker: unlock.waited_for(),
                 after_ns: call.end_ns().saturating_sub(unlock.end_ns),
-                asked: Wait { thread, calls: u32::try_from(asked).unwrap_or(u32::MAX) },
+                asked,
                 asked_ns: unlock.end_ns.saturating_sub(since_ns),
                 own_ns: 0,
             };

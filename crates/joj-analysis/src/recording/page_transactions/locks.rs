@@ -12,12 +12,11 @@
 //! Source: os_unix.c and wal.c of SQLite 3.40 to 3.50 (unixUnlock, sqlite3WalCheckpoint, sqlite3WalClose).
 
 use crate::recording::call::{CallKind, RecordedCall};
-
+use crate::recording::flags::UNLOCKED;
 use crate::recording::page_transactions::database_files::PENDING_BYTE;
 
 const LOCK_READ: u32 = 0;
 const LOCK_WRITE: u32 = 1;
-pub const UNLOCKED: u32 = 2;
 /// The byte of a database whose lock a writer holds, and the first of those that readers hold (os_unix.c).
 const RESERVED_BYTE: u64 = PENDING_BYTE + 1;
 const SHARED_FIRST: u64 = PENDING_BYTE + 2;
@@ -75,8 +74,7 @@ pub fn checkpoints(call: &RecordedCall) -> Option<bool> {
 }
 
 fn has(call: &RecordedCall, byte: u64) -> bool {
-    let end = if call.bytes == 0 { u64::MAX } else { call.offset.saturating_add(call.bytes) };
-    (call.offset..end).contains(&byte)
+    call.locked_bytes().contains(&byte)
 }
 
 /// The places of calls in their recording, by effect.

@@ -258,7 +258,7 @@ mod tests {
     use crate::recording::flags::O_TMPFILE;
 
     /// Each with its kind and one or two paths.
-    fn recording(calls: &[(CallKind, &str, &str)]) -> Recording {
+    pub(super) fn recording(calls: &[(CallKind, &str, &str)]) -> Recording {
         let mut recording = Recording::default();
         for (number, (kind, path, second)) in (1..).zip(calls) {
             let (path, second_path) = (recording.texts.keep(path), recording.texts.keep(second));

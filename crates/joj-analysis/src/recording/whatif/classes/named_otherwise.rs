@@ -105,17 +105,7 @@ fn directories(recording: &Recording) -> ClassPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::call::RecordedCall;
-
-    fn recording(calls: &[(CallKind, &str, &str)]) -> Recording {
-        let mut recording = Recording::default();
-        for (number, (kind, path, second)) in (1..).zip(calls) {
-            let (path, second_path) = (recording.texts.keep(path), recording.texts.keep(second));
-            let call = RecordedCall { kind: *kind, path, second_path, ..RecordedCall::default() };
-            recording.calls.push(RecordedCall { description: number, ..call });
-        }
-        recording
-    }
+    use crate::recording::whatif::classes::tests::recording;
 
     const OPEN: CallKind = CallKind::Open;
 

@@ -85,7 +85,8 @@ pub fn recorded_ns(calls: &[RecordedCall]) -> u64 {
 
 /// From the begin of the recording to the program's end when calls take `durations_ns`; where the recording does not have that, to the end of
 /// the last call or thread. Threads and processes that were over by themselves before the program are over before it here, too: it may have
-/// looked for that, and did not have to wait. Where nobody knows how they ended, all that they did before counts. Where `is_joined` says so, no think time is before a call.
+/// looked for that, and did not have to wait. Where nobody knows how they ended, all that they did before counts. Where `is_joined` says so,
+/// no think time is before a call.
 /// # Panics
 /// Where a list is not as long as the calls.
 pub fn elapsed_ns(
@@ -119,8 +120,8 @@ pub fn elapsed_ns(
         let end_ns = if let Some(wakeup) = wakeup {
             let waker_ns = of(&wakeup.waker);
             let behind = &order.threads[thread as usize][ends.threads[thread as usize].len() + 1..];
-            let earlier_ns =
-                in_vain.woken(thread, index, call, waker_ns + wakeup.after_ns, is_last_wait(calls, behind));
+            let is_last = || is_last_wait(calls, behind);
+            let earlier_ns = in_vain.woken(thread, index, call, waker_ns + wakeup.after_ns, is_last);
             let own_ns = wakeup.own_ns.min(think_ns.saturating_sub(call.bytes));
             let wakeup = Wakeup { own_ns, ..*wakeup };
             wakeup.goes_on_ns(waker_ns, of(&wakeup.asked), free_ns).min(earlier_ns).max(ready_ns)

@@ -63,37 +63,35 @@ impl WaitsInVain {
         row: usize,
         call: &RecordedCall,
         woken_ns: u64,
-        is_last: bool,
+        is_last: impl Fn() -> bool,
     ) -> u64 {
         if call.kind != CallKind::Woken {
             return u64::MAX;
         }
         let own = &mut self.threads[thread as usize];
-        let mut slept = std::mem::take(&mut own.sleeps).remove(&call.offset).unwrap_or_default();
-        let waits = own.others.remove(&call.offset).unwrap_or_default();
-        let waits = if call.awaits_time() {
-            slept.drain(..first_of_loop(&slept));
-            if is_last { slept } else { Vec::new() }
-        } else if row > self.last_rows[thread as usize] {
-            waits
-        } else {
-            Vec::new()
+        let slept = std::mem::take(&mut own.sleeps).remove(&call.offset);
+        let (waits, is_told_to_end) = match call.awaits_time() {
+            true => (slept.map(last_loop), is_last()),
+            false => (own.others.remove(&call.offset), row > self.last_rows[thread as usize]),
         };
+        let waits = waits.filter(|_| is_told_to_end).unwrap_or_default();
         let found = waits.iter().find(|wait| wait.end_ns > woken_ns);
         found.map_or(u64::MAX, |wait| wait.begin_ns.max(woken_ns))
     }
 }
 
-/// Where the last loop of sleeps begins. One that does nothing between is a single long one, and what was before it is not of it.
-fn first_of_loop(slept: &[WaitInVain]) -> usize {
+/// The last loop of sleeps. One that does nothing between is a single long one, and what was before it is not of it.
+fn last_loop(mut slept: Vec<WaitInVain>) -> Vec<WaitInVain> {
     let length_ns = |wait: &WaitInVain| wait.end_ns - wait.begin_ns;
-    match slept {
-        [.., before, last] if length_ns(last) > length_ns(before) / 2 * 3 => slept.len() - 1,
-        _ => 0,
+    if let [.., before, last] = slept[..]
+        && length_ns(&last) > length_ns(&before) / 2 * 3
+    {
+        slept = vec![last];
     }
+    slept
 }
 
-/// True of a row of a thread behind which it ends by itself, and waits no more.
+/// True where a thread ends by itself after a row, and waits no more; these are its rows after that one.
 pub fn is_last_wait(calls: &[RecordedCall], behind: &[u32]) -> bool {
     let no_call = |row: &&u32| matches!(calls[**row as usize].kind, CallKind::Woken | CallKind::Ended);
     behind.iter().find(no_call).is_some_and(|row| calls[*row as usize].kind == CallKind::Ended)
@@ -103,7 +101,7 @@ pub fn is_last_wait(calls: &[RecordedCall], behind: &[u32]) -> bool {
 mod tests {
     use super::*;
 
-    /// Waits in vain of this thread, which each end behind 20 ns, and the row that is woken from such a wait.
+    /// Waits in vain of this thread, each with its end and its length, and when the row goes on that is woken from such a wait at 10 ns.
     fn goes_on_ns(awaited: u64, waits: &[(u64, u64)], wakes_between: bool, is_last: bool) -> u64 {
         let row = |bytes, result| RecordedCall {
             kind: CallKind::Woken,
@@ -121,7 +119,7 @@ mod tests {
         for (call, (end_ns, _)) in calls[..woken].iter().zip(waits) {
             found.add(0, call, 0, *end_ns);
         }
-        found.woken(0, woken, &calls[woken], 10, is_last)
+        found.woken(0, woken, &calls[woken], 10, || is_last)
     }
 
     #[test]
