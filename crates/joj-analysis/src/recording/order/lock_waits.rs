@@ -26,7 +26,7 @@ struct Unlock {
 
 /// A lock that a thread asks for in vain.
 #[derive(Debug)]
-struct Asked {
+struct LockInVain {
     file: FileIndex,
     first_byte: u64,
     since_ns: u64,
@@ -48,7 +48,7 @@ pub struct LockWait {
 #[derive(Debug, Default)]
 pub struct LockWaits {
     /// By thread.
-    asked: HashMap<u32, Vec<Asked>>,
+    asked: HashMap<u32, Vec<LockInVain>>,
     /// Of each file the last one of each process.
     unlocks: HashMap<FileIndex, Vec<Unlock>>,
 }
@@ -80,11 +80,11 @@ impl LockWaits {
         if call.result == -EAGAIN {
             if known.is_none() {
                 let (since_ns, row) = (call.begin_ns, place.waited_for());
-                asked.push(Asked { file, first_byte: call.offset, since_ns, row });
+                asked.push(LockInVain { file, first_byte: call.offset, since_ns, row });
             }
             return None;
         }
-        let Asked { since_ns, row, .. } = asked.swap_remove(known?);
+        let LockInVain { since_ns, row, .. } = asked.swap_remove(known?);
         let is_for_it = |unlock: &&Unlock| {
             let is_in_time = unlock.place.end_ns >= since_ns && unlock.place.begin_ns <= call.end_ns();
             let is_same = unlock.bytes.start < bytes.end && unlock.bytes.end > bytes.start;
