@@ -140,6 +140,32 @@ fn what_a_call_waited_for_is_complete_when_it_returns_though_nobody_said_so() {
 }
 
 #[test]
+fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
+    let mut texts = Texts::default();
+    let fsync = texts.keep("fsync");
+    let call = |kind, time_ns| Event { file: file(DISK), name: fsync, ..write(kind, time_ns, 0, 0) };
+    let flush = |kind, time_ns| Event {
+        operation: Operation::Flush,
+        flags: RequestFlags::PREFLUSH,
+        ..write(kind, time_ns, 0, 0)
+    };
+    let mut events = Vec::new();
+    for begun_ns in [100, 200, 300] {
+        events.push(call(EventKind::SyncBegin, begun_ns));
+        events.push(flush(EventKind::Queue, begun_ns + 1));
+        events.push(flush(EventKind::Issue, begun_ns + 2));
+        if begun_ns > 100 {
+            events.push(flush(EventKind::Complete, begun_ns + 50));
+        }
+        events.push(call(EventKind::SyncEnd, begun_ns + 60));
+    }
+    let seen = attributed_with(&texts, "ext4", &events);
+    let ends: Vec<_> = seen.requests.iter().map(|one| (one.untold, one.completed_ns)).collect();
+    assert_eq!(ends, [(true, None), (false, Some(250)), (false, Some(350))]);
+    assert_eq!(seen.syncs.iter().map(|sync| sync.flushes).collect::<Vec<_>>(), [1; 3]);
+}
+
+#[test]
 fn what_nobody_saw_handed_over_is_unattributed_and_the_rest_is_not() {
     let seen = attributed(&[
         write(EventKind::Queue, 1, 16, 8),

@@ -110,14 +110,26 @@ impl Issued {
         if fewest == most { all.next() } else { all.min_by_key(|key| key.4) }
     }
 
-    /// Takes what holds nothing but data that a call for its file waits for.
+    /// Takes what a call certainly waits for: what holds nothing but data for it of its file, and a flush that its own process wanted.
     pub fn take_awaited(&mut self, sync: &Sync) -> Vec<Request> {
-        let is_its =
-            |run: &BlockRun| run.cause == Some(sync.id) && run.file == sync.file && run.class == Class::Data;
-        let awaited = |request: &Request| !request.runs.is_empty() && request.runs.iter().all(is_its);
-        let writes = self.under_way.iter().filter(|(key, _)| key.1 == Operation::Write);
-        let keys: Vec<IssuedKey> = writes.filter(|(_, one)| awaited(one)).map(|(key, _)| *key).collect();
+        let is_its = |operation, run: &BlockRun| {
+            let is_awaited = match operation {
+                Operation::Write => run.file == sync.file && run.class == Class::Data,
+                Operation::Flush => run.process == sync.process,
+                _ => false,
+            };
+            is_awaited && run.cause == Some(sync.id)
+        };
+        let awaited = |(key, request): &(&IssuedKey, &Request)| {
+            !request.runs.is_empty() && request.runs.iter().all(|run| is_its(key.1, run))
+        };
+        let keys: Vec<IssuedKey> = self.under_way.iter().filter(awaited).map(|(key, _)| *key).collect();
         in_order(keys.iter().filter_map(|key| self.under_way.remove(key)).collect())
+    }
+
+    /// True where a flush of that disk is under way.
+    pub fn flushes(&self, disk: DeviceNumber) -> bool {
+        self.oldest((disk, Operation::Flush, 0), 0, u64::MAX).is_some()
     }
 
     /// Events were lost, perhaps completions of what is under way now.

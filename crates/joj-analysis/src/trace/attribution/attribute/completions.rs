@@ -44,14 +44,18 @@ impl Attributor {
         self.emit(&request, texts, sink);
     }
 
-    /// A thread's call is over. What it waited for is complete, though the capture has not seen it: Linux may leave the programs of a
-    /// tracepoint out for a while, and counts no miss (docs/tracing.md).
+    /// A thread's call is over. What it waited for is complete, though the capture has not seen it: a kernel may run no program of
+    /// eBPF while some process is on the processor, and counts no miss (docs/tracing.md).
     pub(super) fn call_ends(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let Some(sync) = self.causes.syncs.awaiting(event.thread) else { return };
         if event.detail != 0 || !sync.file.is_some() || texts.get(sync.call) == WAITS_FOR_NOTHING {
             return;
         }
         for request in self.issued.take_awaited(sync) {
+            // Else the next flush's completion would be taken for this one's.
+            if request.operation == Operation::Flush && !self.issued.flushes(request.disk) {
+                self.barriers.flushed(request.disk, event.time_ns);
+            }
             self.emit(&Request { untold: true, ..request }, texts, sink);
         }
     }

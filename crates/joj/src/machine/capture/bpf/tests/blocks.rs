@@ -275,13 +275,13 @@ fn counters(mounted: &TestVolume) -> [u64; 3] {
     [counted.writes, counted.written_bytes, counted.flushes]
 }
 
-/// Method: what the disk's own counters say of the same time. Something else may write to it just before or after the capture,
-/// so one of three attempts must agree.
+/// Method: what the disk's own counters say of the same time. Something else may write to it just before or after the capture, and
+/// some kernels run no eBPF program while some process of theirs is on the processor, so one of eight attempts must agree.
 #[test]
 fn no_request_is_missing_beside_the_kernels_own_counters() {
     let Some(mounted) = volume("ext4", 64) else { return };
     let mut seen = Vec::new();
-    for attempt in 0..3 {
+    for attempt in 0..8 {
         settled_file(&mounted, "app.db");
         let before = counters(&mounted);
         let work = || {
