@@ -85,7 +85,7 @@ impl Program<'_> {
         (number_in(&mut &*output.stdout), calls(&recording))
     }
 
-    /// From its midst: between two transactions, or inside of one. The kernel says when a tracer has it.
+    /// From its midst: between two transactions, or inside of one.
     fn recorded_from_its_midst(&self) -> (u64, Recording) {
         let recording = self.scratch.file("part.joj");
         let pause = if self.seed.is_multiple_of(2) { " pause" } else { " transaction" };
@@ -95,12 +95,12 @@ impl Program<'_> {
         let mut program: Child = program.spawn().expect("python3");
         let mut said = BufReader::new(program.stdout.take().expect("a pipe"));
         let before = number_in(&mut said);
+        let waits = waits_of(program.id());
         let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
         joj.args(["record", "--method", "ptrace", "--pid", &program.id().to_string(), "-o"]).arg(&recording);
         let mut joj = joj.stderr(Stdio::piped()).spawn().expect("joj");
-        let status = format!("/proc/{}/status", program.id());
-        let is_traced = || !std::fs::read_to_string(&status).expect("a status").contains("TracerPid:\t0\n");
-        while !is_traced() && joj.try_wait().expect("joj").is_none() {
+        // It waits for its line, stops for the tracer, which reads what it has open, and waits again.
+        while waits_of(program.id()) < waits + 2 && joj.try_wait().expect("joj").is_none() {
             std::thread::sleep(Duration::from_millis(20));
         }
         program.stdin.take().expect("a pipe").write_all(b"\n").expect("it waits");
@@ -132,6 +132,13 @@ fn has_python() -> bool {
         waldio::skipped("no Python with SQLite that loads extensions");
     }
     has
+}
+
+/// How often a process waited until now.
+fn waits_of(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a status");
+    let waits = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    waits.and_then(|waits| waits.trim().parse().ok()).expect("a number")
 }
 
 /// The number in the next line that the program prints.
