@@ -326,7 +326,7 @@ fn what_cannot_be_replayed_is_told_and_nothing_is_left() {
         (&missing, scratch.as_ref(), &[], "cannot open"),
         (&scratch.file(""), scratch.as_ref(), &[], "cannot open"),
         (&scratch.file(""), scratch.as_ref(), &[], "is a directory"),
-        (&file, scratch.as_ref(), &[], "is no saved trace"),
+        (&file, scratch.as_ref(), &[], "is no recording or trace"),
     ] {
         let before = scratch.names();
         let mut command: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"replay", recording, &directory];

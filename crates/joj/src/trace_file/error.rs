@@ -40,7 +40,8 @@ pub enum TraceReadError {
     },
     /// It is no Parquet file.
     #[error(
-        "{path} is no saved trace: a Parquet file begins with PAR1. `joj trace --read` takes other programs' traces under any other ending"
+        "{path} is no recording or trace of joj: those begin with PAR1 (Parquet). `joj record --import` takes strace's text, and \
+         `joj trace --read` other programs' traces under any other ending"
     )]
     NoParquet {
         /// The file.

@@ -99,7 +99,7 @@ fn a_file_that_was_cut_off_is_never_read_as_a_whole() {
     for length in (0..64).chain((64..bytes.len()).step_by(997)).chain(bytes.len() - 64..bytes.len()) {
         std::fs::write(&path, &bytes[..length]).unwrap();
         let error = read(&path).unwrap_err();
-        let told = if length < 4 { "is no saved trace" } else { "was cut off" };
+        let told = if length < 4 { "is no recording or trace" } else { "was cut off" };
         assert!(error.contains(told), "{length} bytes: {error}");
     }
 }
@@ -178,7 +178,7 @@ fn what_is_no_trace_is_told_from_what_is_newer() {
     let scratch = Scratch::new("other");
     let path = scratch.file("a.parquet");
     std::fs::write(&path, "CSV,is,no,parquet\n").unwrap();
-    assert!(read(&path).unwrap_err().contains("is no saved trace"));
+    assert!(read(&path).unwrap_err().contains("is no recording or trace"));
     write(&path, 10);
     let mut bytes = std::fs::read(&path).unwrap();
     let written = format!("{{\"version\":{EVENTS_VERSION},");
