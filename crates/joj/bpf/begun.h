@@ -3,7 +3,7 @@
  * A thread that is woken may have waited for its waker, or not, which its call's result says:
  *
  *   it has what it waited for   the waker is told
- *   its time is over            the wait was in vain; many of them, one after the other and for the same, are one wait. Where it uses files
+ *   its time is over            the wait was in vain; many of them, one after the other and for the same, are told as one. Where it uses files
  *                               between two of them, each is told: it would not have gone on so often had it been woken earlier
  *   a signal broke it           nobody knows yet. Where the thread goes on with the same wait, or sleeps for the rest of its time, that was
  *                               in vain, too. Where it does something that others see, or sleeps anew, it waited for the signal */
@@ -80,11 +80,8 @@ INLINE bool is_same(struct wait *one, struct wait *other) {
 }
 
 /* How long it waited in vain for what it waits for now, which is told with that. */
-INLINE u64 take_in_vain(struct begun *thread, struct wait *wait) {
-  if (!is_same(&thread->in_vain.wait, wait)) return 0;
-  u64 waited_ns = thread->in_vain.waited_ns;
-  thread->in_vain.waited_ns = 0;
-  return waited_ns;
+INLINE u64 in_vain_for(struct begun *thread, struct wait *wait) {
+  return is_same(&thread->in_vain.wait, wait) ? thread->in_vain.waited_ns : 0;
 }
 
 /* The same for waits of a thread that are the same, and else another one; never 0, and odd for sleeps. */
@@ -126,7 +123,7 @@ INLINE void tell_wake_up(struct begun *woken, u32 thread) {
   head.begin_ns = wake_up->time_ns;
   // From a page fault it is woken in no call, and nobody knows since when it waited.
   if (wake_up->wait.since_ns) {
-    head.values[0] = woken->waited_ns + take_in_vain(woken, &wake_up->wait) + wake_up->time_ns - wake_up->wait.since_ns;
+    head.values[0] = woken->waited_ns + in_vain_for(woken, &wake_up->wait) + wake_up->time_ns - wake_up->wait.since_ns;
     head.values[1] = name_of(&wake_up->wait);
   }
   gets_row(woken, thread);
@@ -183,6 +180,7 @@ INLINE bool is_timed(u64 number, struct pt_regs *registers) {
     case CALL_SELECT:
 #endif
     case CALL_PSELECT: return ARGUMENT_4(registers);
+    case CALL_SIGTIMEDWAIT: return ARGUMENT_2(registers);
     case CALL_EPOLL_PWAIT2:
     case CALL_FUTEX: return ARGUMENT_3(registers);
   }
@@ -195,9 +193,10 @@ INLINE bool waits_on(struct wait *broken, struct wait *wait, bool is_absolute) {
   return is_absolute ? wait->sleep_ns == broken->sleep_ns : wait->sleep_ns < broken->sleep_ns;
 }
 
-INLINE void waited_in_vain(struct begun *thread, struct wait *wait, u64 until_ns) {
+INLINE void waited_in_vain(struct begun *thread, u32 id, struct wait *wait, u64 until_ns) {
   struct in_vain *in_vain = wait->sleep_ns ? &thread->slept : &thread->in_vain;
   if (!in_vain->waited_ns || !is_same(&in_vain->wait, wait)) {
+    if (!wait->sleep_ns) tell_in_vain(in_vain, id);
     in_vain->wait = *wait;
     in_vain->waited_ns = 0;
   }
@@ -206,16 +205,16 @@ INLINE void waited_in_vain(struct begun *thread, struct wait *wait, u64 until_ns
 }
 
 /* A signal broke its wait, and it goes on with that. */
-INLINE void goes_on(struct begun *thread) {
+INLINE void goes_on(struct begun *thread, u32 id) {
   struct wake_up *wake_up = &thread->wake_up;
-  if (wake_up->waker && !wake_up->wait.sleep_ns) waited_in_vain(thread, &wake_up->wait, wake_up->time_ns);
+  if (wake_up->waker && !wake_up->wait.sleep_ns) waited_in_vain(thread, id, &wake_up->wait, wake_up->time_ns);
   wake_up->waker = 0;
 }
 
 /* The kernel goes on with a call that a signal broke by one of another number. */
 INLINE void begins_call(struct begun *thread, u32 id, u64 number, struct pt_regs *registers, u64 time_ns) {
   if (number == CALL_RESTART) {
-    goes_on(thread);
+    goes_on(thread, id);
   } else {
     thread->wait.number = number;
     thread->wait.argument = number == CALL_PAUSE ? 0 : ARGUMENT_0(registers);
@@ -225,7 +224,7 @@ INLINE void begins_call(struct begun *thread, u32 id, u64 number, struct pt_regs
     if (thread->wake_up.waker) {
       bool is_absolute = number == CALL_CLOCK_NANOSLEEP && ARGUMENT_1(registers) & 1;
       if (waits_on(&thread->wake_up.wait, &thread->wait, is_absolute))
-        goes_on(thread);
+        goes_on(thread, id);
       else if (thread->wait.sleep_ns)
         shows(thread, id);
     }
@@ -236,6 +235,7 @@ INLINE void begins_call(struct begun *thread, u32 id, u64 number, struct pt_regs
 INLINE bool times_out(u64 number, s64 result) {
   switch (number) {
     case CALL_FUTEX: return result == -ETIMEDOUT;
+    case CALL_SIGTIMEDWAIT: return result == -11;  // EAGAIN
 #ifdef CALL_SELECT
     case CALL_SELECT:
     case CALL_POLL:
@@ -307,18 +307,18 @@ INLINE void ends_call(struct begun *thread, u32 id, s64 result) {
     if (is_woken) thread->wake_up.waker = 0;
     u64 time_ns = now_ns();
     bool counts = is_slept || !wait->sleep_ns;
-    if (counts && time_ns - wait->since_ns >= WAIT_MIN_NS) waited_in_vain(thread, wait, time_ns);
+    if (counts && time_ns - wait->since_ns >= WAIT_MIN_NS) waited_in_vain(thread, id, wait, time_ns);
   } else if (is_woken && wait->sleep_ns) {
     thread->wake_up.waker = 0;
   } else if (is_woken && (thread->wake_up.known_ns > thread->known_ns || !thread->is_woken)) {
     tell_wake_up(thread, id);
   } else if (is_woken) {
     // There is no row for that: it belongs to the next one.
-    thread->waited_ns += take_in_vain(thread, wait) + now_ns() - wait->since_ns;
+    thread->waited_ns += in_vain_for(thread, wait) + now_ns() - wait->since_ns;
     thread->in_vain.waited_ns = 0;
     thread->wake_up.waker = 0;
   } else {
     // Somebody else brought it.
-    take_in_vain(thread, wait);
+    if (in_vain_for(thread, wait)) thread->in_vain.waited_ns = 0;
   }
 }

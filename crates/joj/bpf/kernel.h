@@ -315,6 +315,7 @@ struct pt_regs {
 #define CALL_RESTART 219
 #define CALL_NANOSLEEP 35
 #define CALL_FUTEX 202
+#define CALL_SIGTIMEDWAIT 128
 #define CALL_KILL 62
 #define CALL_TKILL 200
 #define CALL_TGKILL 234
@@ -366,6 +367,7 @@ struct pt_regs {
 #define CALL_RESTART 128
 #define CALL_NANOSLEEP 101
 #define CALL_FUTEX 98
+#define CALL_SIGTIMEDWAIT 137
 #define CALL_KILL 129
 #define CALL_TKILL 130
 #define CALL_TGKILL 131

@@ -10,7 +10,8 @@ use record::{ENDED, FORK, Row, WOKEN, methods, program, recorded};
 use replay::Scratch;
 
 /// Another thread or process makes a file each 20 ms, until it is told to end after 0.11 s: by a condition, `pthread_cancel`, or a signal whose
-/// handler says it. Or it has no limit for its last wait, writes to a pipe before its last tick, or the first thread runs another program.
+/// handler says it. Or it has no limit for its last wait, writes to a pipe before its last tick, or the first thread runs another program. Or it ticks without any
+/// call on files: by `poll`, with a write to a pipe between, or by `sigtimedwait`.
 const TICKS: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ static void *timed(void *arg) {
   return arg;
 }
 static void *sleeping(void *arg) { for (;;) { make("tick"); usleep(20000); } return arg; }
-static int ends[2];
+static int ends[2], others[2];
 static void *limits(void *arg) {
   struct pollfd look = {.fd = ends[0], .events = POLLIN};
   for (int round = 0; round < 3; round++) { poll(&look, 1, 20); make("tick"); }
@@ -51,6 +52,12 @@ static void *gives(void *arg) {
     if (round == 2 && write(ends[1], "x", 1) != 1) abort();
     make("tick");
   }
+  return arg;
+}
+static void *polls(void *arg) {
+  struct pollfd look = {.fd = ends[0], .events = POLLIN};
+  make("tick");
+  while (!poll(&look, 1, 20)) if (arg && write(others[1], "x", 1) != 1) abort();
   return arg;
 }
 static void *idle(void *arg) { make("tick"); for (;;) usleep(20000); return arg; }
@@ -72,6 +79,18 @@ int main(int count, char **words) {
       if (pipe(ends)) return 1;
       pthread_create(&thread, 0, limits, 0); usleep(110000); if (write(ends[1], "x", 1) != 1) return 1;
       pthread_join(thread, 0); break;
+    case 'p': case 'b':
+      if (pipe(ends) || pipe(others)) return 1;
+      pthread_create(&thread, 0, polls, words[1][0] == 'b' ? &ends : 0); usleep(110000); if (write(ends[1], "x", 1) != 1) return 1;
+      pthread_join(thread, 0); break;
+    case 'w': {
+      sigset_t set; sigemptyset(&set); sigaddset(&set, SIGCHLD); sigprocmask(SIG_BLOCK, &set, 0);
+      if (!(child = fork())) { usleep(110000); _exit(0); }
+      make("tick");
+      struct timespec time = {0, 20000000};
+      while (sigtimedwait(&set, 0, &time) < 0);
+      waitpid(child, 0, 0); break;
+    }
     case 'g':
       if (pipe(ends)) return 1;
       pthread_create(&thread, 0, gives, 0); pthread_join(thread, 0); break;
@@ -195,5 +214,25 @@ fn who_reaps_a_child_waited_for_it() {
         let is_it = |row: &&Row| row.code == WOKEN && row.thread == last.thread && row.result == child;
         let woken = rows.iter().find(is_it).unwrap_or_else(|| panic!("{how}: {rows:#?}"));
         assert!((50_000_000..last.begin_ns).contains(&woken.bytes), "{how}: {woken:?}");
+    }
+}
+
+#[test]
+fn waits_in_vain_without_calls_between_are_told_before_what_ended_them() {
+    let scratch = Scratch::new("live-ticks-alone");
+    let Some(binary) = program(&scratch, "ticks", TICKS) else { return };
+    if !methods().contains(&"bpf") {
+        return;
+    }
+    let place: &Path = scratch.as_ref();
+    for how in ["polls", "beats", "waits"] {
+        let rows = recorded(&scratch, "bpf", &[&binary, &how, &place], 0);
+        let ticking = rows.iter().find(|row| row.opens(&place.join("tick"))).expect("a tick").thread;
+        let own = || rows.iter().filter(|row| row.code == WOKEN && row.thread == ticking);
+        let is_in_vain = |row: &&Row| row.result == 0 && row.offset % 2 == 0;
+        let waited_ns: i64 = own().filter(is_in_vain).map(|row| row.bytes).sum();
+        assert!(waited_ns > 60_000_000, "{how}, {waited_ns}: {rows:#?}");
+        let last = own().rfind(is_in_vain).expect("one");
+        assert!(own().any(|row| row.result != 0 && row.begin_ns >= last.begin_ns), "{how}: {rows:#?}");
     }
 }
