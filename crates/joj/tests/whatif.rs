@@ -140,6 +140,40 @@ fn each_configuration_has_the_syncs_of_its_mode() {
     assert_eq!(names_of_whatif(scratch.as_ref()), [""; 0], "what it made is gone");
 }
 
+/// What SQLite promises of commits to several databases (its documentation of ATTACH): whole with rollback journals, each for itself with
+/// logs.
+#[test]
+fn commits_to_several_databases_are_told_to_be_whole_as_recorded_alone() {
+    let scratch = Scratch::new("whatif-databases");
+    let mut text = Text::default();
+    for (name, file) in [("a", 3), ("b", 7)] {
+        text.line(&format!(r#"open("/d/{name}.db", O_RDWR|O_CREAT|O_EXCL, 0644) = {file}"#));
+    }
+    for _ in 0..3 {
+        for (name, journal) in [("a", 4), ("b", 8)] {
+            text.line(&format!(r#"open("/d/{name}.db-journal", O_RDWR|O_CREAT, 0644) = {journal}"#))
+                .line(&format!(r#"pwrite64({journal}, ""..., 512, 0) = 512"#))
+                .line(&format!("fdatasync({journal}) = 0"));
+        }
+        for file in [3, 7] {
+            text.line(&format!(r#"pwrite64({file}, ""..., 4096, 0) = 4096"#))
+                .line(&format!("fdatasync({file}) = 0"));
+        }
+        for (name, journal) in [("a", 4), ("b", 8)] {
+            text.line(&format!("close({journal}) = 0"))
+                .line(&format!(r#"unlink("/d/{name}.db-journal") = 0"#));
+        }
+    }
+    let both = record(&scratch, "both", text.text);
+    let one = record(&scratch, "one", application());
+    for (recording, is_torn) in [(both, true), (one, false)] {
+        let result = whatif(&recording, scratch.as_ref(), &["--rounds", "1", "--only", "recorded,wal"]);
+        let said = |row: usize| result["rows"][row]["gives_up"].as_str().expect("words").to_owned();
+        assert_eq!(said(1).contains("part of a commit to several"), is_torn, "{}", said(1));
+        assert_eq!(said(0), "nothing: as the program has it");
+    }
+}
+
 #[test]
 fn where_two_threads_sync_replays_may_wait_for_think_time() {
     let scratch = Scratch::new("whatif-think");

@@ -105,7 +105,16 @@ impl WhatifSettings {
 
     /// What a row gives up of durability.
     pub fn gives_up(&self, configuration: Configuration) -> &'static str {
-        if self.has_caches { configuration.gives_up() } else { configuration.gives_up_without_caches() }
+        let commits = self.commits.as_ref().map_or(&[][..], |commits| &commits.found.commits);
+        let across = configuration.gives_up_across_databases().filter(|_| {
+            // A log makes each database's part durable by itself.
+            commits.iter().any(|commit| commit.parts.len() > 1)
+        });
+        let alone = || match self.has_caches {
+            true => configuration.gives_up(),
+            false => configuration.gives_up_without_caches(),
+        };
+        across.unwrap_or_else(alone)
     }
 
     /// Takes what was measured apart from the row's commits, or why that cannot be had.

@@ -74,6 +74,23 @@ impl Configuration {
         }
     }
 
+    /// The same of a recording in which commits change several databases at once, as with ATTACH. Only with a rollback journal are they whole
+    /// in all of them, by the super-journal (<https://www.sqlite.org/lang_attach.html>).
+    pub fn gives_up_across_databases(self) -> Option<&'static str> {
+        match self {
+            Self::Wal | Self::Waldio => Some(
+                "a power cut may take one database's part of a commit to several; a COMMIT that returned survives",
+            ),
+            Self::Bounded => Some(
+                "a power cut takes the last 10 ms of commits and a flush or two, and may take one database's part of a commit to several",
+            ),
+            Self::Normal => Some(
+                "a power cut takes the commits since the last checkpoint, and may take one database's part of a commit to several",
+            ),
+            _ => None,
+        }
+    }
+
     /// True where a COMMIT that returned survives a power cut.
     pub fn is_durable(self) -> bool {
         matches!(self, Self::Wal | Self::Waldio)
