@@ -6,7 +6,7 @@ use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
 use joj_analysis::recording::import::strace;
 use joj_analysis::recording::order::{CallOrder, OrderFinder, Wait};
-use joj_analysis::recording::whatif::forecast::{elapsed_ns, recorded_ns};
+use joj_analysis::recording::whatif::forecast::{Forecast, recorded_ns};
 use joj_analysis::trace::header::{Header, Source};
 
 fn import(text: &str) -> Recording {
@@ -240,7 +240,7 @@ fn who_waits_for_a_lock_does_nothing_by_itself_meanwhile() {
     let last = "2 00:00:00.000150 pwrite64(3, \"x\", 8, 0) = 8 <0.000001>\n";
     let recording = import(&[calls(look, again), last.to_owned()].concat());
     let durations_ns: Vec<u64> = recording.calls.iter().map(|call| call.duration_ns).collect();
-    let elapsed_ns = elapsed_ns(&recording.calls, &order(&recording), &durations_ns, |_| false);
+    let elapsed_ns = Forecast::of(&recording.calls, &order(&recording), &durations_ns, |_| false).elapsed_ns;
     assert_eq!(elapsed_ns, recorded_ns(&recording.calls), "as recorded it takes as long as recorded");
     let close = "1 00:00:00.000100 close(3) = 0 <0.000002>\n";
     assert_eq!(

@@ -30,7 +30,7 @@ use crate::record::error::RecordError;
 use crate::record::live;
 use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
-use crate::show::text::count;
+use crate::show::text::{count, duration};
 use crate::show::whatif as shown;
 use crate::trace_file::TraceWriter;
 use crate::whatif::beside;
@@ -330,6 +330,20 @@ fn place_line(directory: &Path, place: &Place) -> String {
     format!("{}, {}{device}", directory.display(), place.filesystem.kind)
 }
 
+/// Said where the program's threads waited for each other's locks: who gets one next is chance.
+fn waits_for_locks(settings: &WhatifSettings) -> Option<String> {
+    let recorded = &settings.recorded;
+    let waited_ns: u64 = recorded.order.wakeups.values().map(|wait| wait.asked_ns).sum();
+    let recorded_ns = forecast::recorded_ns(&recorded.recording.calls);
+    (waited_ns > recorded_ns / 20).then(|| {
+        format!(
+            "Its threads waited {} in all for locks of files that others of them held. Here they get them in the recorded order. In the \
+             program that is chance, so rows without syncs and with WAL may be twice too long (docs/whatif.md).",
+            duration(waited_ns)
+        )
+    })
+}
+
 /// What to know of the figures.
 fn notes(
     recording: &Recording,
@@ -350,6 +364,7 @@ fn notes(
                 .to_owned(),
         );
     }
+    notes.extend(waits_for_locks(settings));
     notes.extend(measured.notes.iter().cloned());
     let header = &recording.header;
     if let Some(facts) = &header.recording {

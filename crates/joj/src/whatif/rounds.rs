@@ -5,8 +5,8 @@ use std::path::Path;
 use joj_analysis::bench::run::SyncCount;
 use joj_analysis::recording::whatif::breakdown::Breakdown;
 use joj_analysis::recording::whatif::configuration::Configuration;
-use joj_analysis::recording::whatif::forecast;
-use joj_analysis::recording::whatif::outcome::{WhatifFigures, WhatifOutcome, WhatifRow};
+use joj_analysis::recording::whatif::forecast::Forecast;
+use joj_analysis::recording::whatif::outcome::{WaitRange, WhatifFigures, WhatifOutcome, WhatifRow};
 use joj_analysis::statistics::Estimate;
 
 use crate::machine::proc::clock::shared_ns;
@@ -26,7 +26,7 @@ const ROUNDS_NS_MAX: u64 = 60_000_000_000;
 /// What a configuration was like in the rounds so far.
 #[derive(Debug, Default)]
 struct RowRounds {
-    elapsed_ns: Vec<f64>,
+    forecasts: Vec<Forecast>,
     ratios: Vec<f64>,
     blocked_ns: Vec<f64>,
     device_bytes: Vec<f64>,
@@ -38,7 +38,7 @@ struct RowRounds {
 
 /// One round of a configuration.
 struct RoundFigures {
-    elapsed_ns: u64,
+    forecast: Forecast,
     blocked_ns: u64,
     device_bytes: Option<u64>,
     syncs: Option<u64>,
@@ -49,8 +49,8 @@ impl RowRounds {
     /// Adds a round, or nothing. With it, how long the recorded configuration took in that round.
     fn add(&mut self, found: Option<(&RoundFigures, u64)>) {
         let Some((sample, recorded_ns)) = found else { return };
-        self.elapsed_ns.push(sample.elapsed_ns as f64);
-        self.ratios.push(sample.elapsed_ns as f64 / recorded_ns.max(1) as f64);
+        self.forecasts.push(sample.forecast);
+        self.ratios.push(sample.forecast.elapsed_ns as f64 / recorded_ns.max(1) as f64);
         self.blocked_ns.push(sample.blocked_ns as f64);
         self.device_bytes.extend(sample.device_bytes.map(|bytes| bytes as f64));
         self.syncs = self.syncs.or(sample.syncs);
@@ -58,9 +58,11 @@ impl RowRounds {
     }
 
     fn outcome(self) -> WhatifOutcome {
+        let elapsed_ns: Vec<f64> = self.forecasts.iter().map(|one| one.elapsed_ns as f64).collect();
         let figures = || {
             Some(WhatifFigures {
-                elapsed_ns: Estimate::of(&self.elapsed_ns)?,
+                elapsed_ns: Estimate::of(&elapsed_ns)?,
+                waits: WaitRange::of(&self.forecasts),
                 ratio: Estimate::of(&self.ratios)?,
                 blocked_ns: Estimate::of(&self.blocked_ns)?,
                 syncs: self.syncs,
@@ -159,7 +161,7 @@ impl Rounds<'_> {
             }
             match self.one(row, setting).map_err(|error| error.where_emulated(self.settings.alone)) {
                 Ok(sample) => {
-                    let elapsed = duration(sample.elapsed_ns);
+                    let elapsed = duration(sample.forecast.elapsed_ns);
                     eprintln!("joj: round {} of {wanted}, {}: {elapsed}", round + 1, configuration.title());
                     found[row] = Some(sample);
                 }
@@ -169,7 +171,8 @@ impl Rounds<'_> {
                 Err(error) => self.samples[row].reason = Some(error.to_string()),
             }
         }
-        let recorded_ns = found.first().and_then(Option::as_ref).map_or(1, |sample| sample.elapsed_ns);
+        let recorded_ns =
+            found.first().and_then(Option::as_ref).map_or(1, |sample| sample.forecast.elapsed_ns);
         for (samples, sample) in self.samples.iter_mut().zip(found) {
             samples.add(sample.as_ref().map(|sample| (sample, recorded_ns)));
         }
@@ -186,7 +189,7 @@ impl Rounds<'_> {
                     self.measured.breakdown.add(&recorded.recording, &found.durations_ns);
                 }
                 Ok(RoundFigures {
-                    elapsed_ns: self.elapsed_ns(&found.durations_ns, |_| false),
+                    forecast: self.forecast(&found.durations_ns, |_| false),
                     blocked_ns: found.durations_ns.iter().sum(),
                     device_bytes: found.device_bytes,
                     syncs: Some(found.syncs),
@@ -214,7 +217,7 @@ impl Rounds<'_> {
                 self.counted(beside.counted.clone(), setting)
             }
             // Counting costs time, and counts are the same each time.
-            None if self.samples[row].elapsed_ns.is_empty() => self.count(setting, commits)?,
+            None if self.samples[row].forecasts.is_empty() => self.count(setting, commits)?,
             None => None,
         };
         if self.rest.is_none() {
@@ -228,7 +231,7 @@ impl Rounds<'_> {
         let durations_ns = commits.calls.durations_ns(&rest.durations_ns, &found.times_ns, &found.closes_ns);
         self.measured.sqlite = Some(found.version);
         Ok(RoundFigures {
-            elapsed_ns: self.elapsed_ns(&durations_ns, |call| commits.calls.is_joined[call]),
+            forecast: self.forecast(&durations_ns, |call| commits.calls.is_joined[call]),
             blocked_ns: durations_ns.iter().sum(),
             device_bytes: found.device_bytes.zip(rest.device_bytes).map(|(commits, rest)| commits + rest),
             syncs: counted.map(|counted| counted + rest.syncs),
@@ -257,9 +260,9 @@ impl Rounds<'_> {
         syncs
     }
 
-    fn elapsed_ns(&self, durations_ns: &[u64], is_joined: impl Fn(usize) -> bool) -> u64 {
+    fn forecast(&self, durations_ns: &[u64], is_joined: impl Fn(usize) -> bool) -> Forecast {
         let recorded = &self.settings.recorded;
-        forecast::elapsed_ns(&recorded.recording.calls, &recorded.order, durations_ns, is_joined)
+        Forecast::of(&recorded.recording.calls, &recorded.order, durations_ns, is_joined)
     }
 
     fn finish(mut self) -> RoundsOutcome {

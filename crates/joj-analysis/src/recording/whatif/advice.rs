@@ -7,41 +7,23 @@
 
 use crate::recording::whatif::breakdown::BlockedPart;
 use crate::recording::whatif::configuration::Configuration;
-use crate::recording::whatif::outcome::{WhatifFigures, WhatifResult};
+use crate::recording::whatif::outcome::{WhatifFigures, WhatifResult, WhatifRow};
+use crate::recording::whatif::standing::{GAIN_MIN, Standing, standing};
 use crate::statistics::Estimate;
 
-/// A smaller gain is not worth a change.
-const GAIN_MIN: f64 = 0.05;
 /// With fewer rounds every difference may be chance.
 const ROUNDS_MIN: u32 = 3;
-/// On an emulated disk two rows that differ by no more are the same.
-const SAME_MAX: f64 = 0.01;
 /// What a row writes is as much as recorded where it differs by no larger a share.
 const SAME_WRITES_MAX: f64 = 0.05;
 /// A part of the time in calls is named where it is no smaller a share.
 const SHARE_MIN: f64 = 0.25;
 
-/// How a configuration stands beside the recorded one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Faster,
-    LittleFaster,
-    Unclear,
-    Slower,
-}
+/// Said where a row has a range of waits.
+const WAITS: &str = "The recording does not tell whether waits with a limit would end earlier than recorded. Low is the time if all do, and high \
+                     if none does.";
 
-fn standing(figures: &WhatifFigures, recorded: &WhatifFigures, is_emulated: bool) -> Standing {
-    if is_emulated && (figures.ratio.median - 1.0).abs() <= SAME_MAX {
-        return Standing::Unclear;
-    }
-    // Beside the recorded one of the same round, too, where rounds have something in common: what disturbed one round disturbed both.
-    let differs = figures.ratio.high < 1.0 || figures.ratio.low > 1.0;
-    match differs && !figures.elapsed_ns.overlaps(&recorded.elapsed_ns) {
-        false => Standing::Unclear,
-        true if figures.elapsed_ns.median > recorded.elapsed_ns.median => Standing::Slower,
-        true if figures.ratio.median > 1.0 - GAIN_MIN => Standing::LittleFaster,
-        true => Standing::Faster,
-    }
+fn has_waits(row: &WhatifRow) -> bool {
+    row.figures().is_some_and(|figures| figures.waits.is_some())
 }
 
 /// The sentences.
@@ -61,6 +43,7 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         ));
         return said;
     }
+    said.extend(result.rows.iter().any(has_waits).then(|| WAITS.to_owned()));
     let (few, others): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|(_, figures)| figures.elapsed_ns.has_few_samples());
     let others: Vec<(Configuration, &WhatifFigures, Standing)> = others
@@ -84,6 +67,14 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         }
     }
     said.extend(same_work(&faster, recorded).filter(|_| result.emulated));
+    let perhaps = others.iter().filter(|(_, _, standing)| *standing == Standing::PerhapsFaster);
+    let perhaps: Vec<_> = perhaps.map(|(configuration, figures, _)| (*configuration, *figures)).collect();
+    if !perhaps.is_empty() {
+        said.push(format!(
+            "Faster only if waits end earlier: {}.",
+            list(&perhaps.iter().collect::<Vec<_>>())
+        ));
+    }
     let none = [(Standing::Unclear, "No clear difference"), (Standing::LittleFaster, "Less than 5 % faster")];
     for (wanted, begin) in none.into_iter().chain([(Standing::Slower, "Slower")]) {
         let titles: Vec<&str> = others
@@ -99,7 +90,7 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         let titles: Vec<&str> = few.iter().map(|(configuration, _)| configuration.title()).collect();
         said.push(format!("Too few rounds to tell: {}.", titles.join("; ")));
     }
-    if faster.is_empty() && !others.is_empty() && result.left_out.is_empty() {
+    if faster.is_empty() && perhaps.is_empty() && !others.is_empty() && result.left_out.is_empty() {
         let rows: Vec<_> = others.iter().map(|(row, figures, _)| (*row, *figures)).collect();
         said.push(in_storage(&rows, recorded));
     }
@@ -224,7 +215,8 @@ fn part_words(part: &BlockedPart, result: &WhatifResult) -> String {
 /// The names with their times.
 fn list(rows: &[&(Configuration, &WhatifFigures)]) -> String {
     let one = |row: &&(Configuration, &WhatifFigures)| {
-        format!("{} would take {}", row.0.title(), interval(&row.1.elapsed_ns))
+        let (elapsed_ns, (low, high)) = (row.1.elapsed_ns, row.1.range_ns());
+        format!("{} would take {}", row.0.title(), interval(&Estimate { low, high, ..elapsed_ns }))
     };
     rows.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -237,8 +229,10 @@ fn interval(time: &Estimate) -> String {
 
 /// What to say where the next ones of a list are not clearly slower.
 fn overlaps(rows: &[&(Configuration, &WhatifFigures)]) -> &'static str {
-    let is_one =
-        |pair: &[&(Configuration, &WhatifFigures)]| pair[0].1.elapsed_ns.overlaps(&pair[1].1.elapsed_ns);
+    let is_one = |pair: &[&(Configuration, &WhatifFigures)]| {
+        let [one, other] = [0, 1].map(|at| pair[at].1.range_ns());
+        one.0 <= other.1 && other.0 <= one.1
+    };
     if rows.windows(2).any(is_one) { " Where these times overlap, there is no clear difference." } else { "" }
 }
 
@@ -255,7 +249,9 @@ pub fn seconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::whatif::outcome::{WhatifDatabase, WhatifOutcome, WhatifRerun, WhatifRow};
+    use crate::recording::whatif::outcome::{
+        WaitRange, WhatifDatabase, WhatifOutcome, WhatifRerun, WhatifRow,
+    };
 
     /// Times in seconds of the rounds, beside those of the recorded one.
     fn row(configuration: Configuration, rounds: [f64; 3], recorded: [f64; 3]) -> WhatifRow {
@@ -263,6 +259,7 @@ mod tests {
         let elapsed_ns = Estimate::of(&rounds.map(|time| time * 1e9)).unwrap();
         let figures = WhatifFigures {
             elapsed_ns,
+            waits: None,
             ratio: Estimate::of(&ratios).unwrap(),
             blocked_ns: elapsed_ns.scaled(0.75),
             syncs: Some(0),
@@ -314,6 +311,24 @@ mod tests {
                 "No clear difference: caches in RAM.",
                 "Less than 5 % faster: databases in RAM.",
                 "Slower: WAL, NORMAL.",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_faster_only_if_waits_end_earlier_is_told_apart() {
+        let mut found =
+            result(&[(Configuration::NoSync, [0.5, 0.6, 0.7]), (Configuration::Wal, [1.6, 1.5, 1.7])]);
+        for (row, longest_ns) in [(1, 4.1e9), (2, 2e9)] {
+            let WhatifOutcome::Measured(figures) = &mut found.rows[row].outcome else { panic!("measured") };
+            figures.waits = Some(WaitRange { shortest_ns: 0.4e9, longest_ns });
+        }
+        assert_eq!(
+            sentences(&found)[1..],
+            [
+                WAITS,
+                "With commits that survive a power cut: WAL would take 1.60 s (400 ms to 2.00 s).",
+                "Faster only if waits end earlier: no sync would take 600 ms (400 ms to 4.10 s).",
             ]
         );
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::filesystem::Filesystem;
 use crate::lab::result::LabMachine;
 use crate::recording::whatif::configuration::Configuration;
-use crate::recording::whatif::outcome::{WhatifFigures, WhatifOutcome, WhatifResult, WhatifRow};
+use crate::recording::whatif::outcome::{WaitRange, WhatifFigures, WhatifOutcome, WhatifResult, WhatifRow};
 use crate::statistics::Estimate;
 
 /// First word of a result.
@@ -153,6 +153,7 @@ impl WhatifFigures {
         syncs.sort_unstable();
         Some(Self {
             elapsed_ns: estimate(|round| Some(round.elapsed_ns.median))?,
+            waits: WaitRange::of_rounds(rounds),
             ratio: rounds.first()?.ratio,
             blocked_ns: estimate(|round| Some(round.blocked_ns.median))?,
             syncs: syncs.get(syncs.len().saturating_sub(1) / 2).copied(),
@@ -236,6 +237,7 @@ mod tests {
         let one = |value: f64| Estimate::of(&[value]).unwrap();
         let figures = WhatifFigures {
             elapsed_ns: one(elapsed_ns),
+            waits: None,
             ratio: one(1.0),
             blocked_ns: one(elapsed_ns / 2.0),
             syncs: Some(if elapsed_ns < 1e9 { 5 } else { 7 }),
@@ -310,6 +312,7 @@ mod tests {
         let wal = figures(Configuration::Wal);
         assert_eq!(told(&wal.elapsed_ns), (1e9, 0.5e9, 2e9, 3));
         assert_eq!(told(&wal.blocked_ns), (0.5e9, 0.25e9, 1e9, 3));
+        assert_eq!((wal.waits, wal.range_ns()), (None, (0.5e9, 2e9)));
         assert_eq!(told(&wal.ratio), (0.25, 0.5e9 / 4.2e9, 2e9 / 3.9e9, 3));
         assert_eq!(told(&figures(Configuration::Recorded).ratio), (1.0, 1.0, 1.0, 3));
         assert_eq!(
@@ -320,6 +323,20 @@ mod tests {
         // In the first round the syncs took longer than the writes, in the others not.
         let parts: Vec<_> = found.parts.iter().map(|part| (&*part.call, part.blocked_ns.median)).collect();
         assert_eq!(parts, [("write", 4.05e9), ("fsync", 4e9)]);
+    }
+
+    #[test]
+    fn ranges_of_waits_of_rounds_are_one() {
+        let rounds = [(2e9, Some((1e9, 3e9))), (1e9, None), (1.5e9, Some((0.5e9, 9e9)))];
+        let row = rounds.map(|(time_ns, waits)| {
+            let mut found = alone(Configuration::Recorded, time_ns, &[])?;
+            let WhatifOutcome::Measured(figures) = &mut found.rows[0].outcome else { return Ok(found) };
+            figures.waits = waits.map(|(shortest_ns, longest_ns)| WaitRange { shortest_ns, longest_ns });
+            Ok(found)
+        });
+        let found = measured(vec![(Configuration::Recorded, row.to_vec())]);
+        let waits = found.figures(Configuration::Recorded).and_then(|figures| figures.waits);
+        assert_eq!(waits, Some(WaitRange { shortest_ns: 1e9, longest_ns: 3e9 }));
     }
 
     #[test]

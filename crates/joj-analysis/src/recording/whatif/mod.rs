@@ -5,6 +5,7 @@
 //!
 //! lab_result      the results of several emulated disks
 //! advice          sentences with their evidence
+//! standing        whether a row is faster than the recorded one
 //! outcome         the result: a row for each configuration
 //! breakdown       where the time in calls went
 //! configuration   the rows there are, and what each gives up
@@ -19,6 +20,7 @@
 
 pub mod lab_result;
 pub mod advice;
+mod standing;
 pub mod outcome;
 pub mod breakdown;
 pub mod configuration;

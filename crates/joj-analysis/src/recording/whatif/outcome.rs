@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::recording::page_transactions::{PageTransactions, RecordedDatabase, RecordedMode};
 use crate::recording::whatif::breakdown::BlockedPart;
 use crate::recording::whatif::configuration::Configuration;
+use crate::recording::whatif::forecast::Forecast;
 use crate::statistics::Estimate;
 
 /// First word of a result.
@@ -20,6 +21,9 @@ pub const WHATIF_VERSION: u32 = 2;
 pub struct WhatifFigures {
     /// From the program's first call to its last one's end: its think time, and the time in calls as measured.
     pub elapsed_ns: Estimate,
+    /// Between which times that lies where it is not known whether waits in vain end earlier; `null` where that makes little difference.
+    #[serde(default)]
+    pub waits: Option<WaitRange>,
     /// That as a multiple of the configuration `recorded`: round by round, and of the medians on an emulated disk.
     pub ratio: Estimate,
     /// Time in calls on files and in commits, of all threads together.
@@ -30,6 +34,49 @@ pub struct WhatifFigures {
     pub device_bytes: Option<Estimate>,
     /// Calls with another result than in the recording.
     pub differing: u64,
+}
+
+impl WhatifFigures {
+    /// The shortest and the longest that elapsed may be, in nanoseconds: by chance, and by the waits.
+    pub fn range_ns(&self) -> (f64, f64) {
+        let Estimate { low, high, .. } = self.elapsed_ns;
+        self.waits.map_or((low, high), |waits| (low.min(waits.shortest_ns), high.max(waits.longest_ns)))
+    }
+}
+
+/// Where the two make less of a difference, as a part of elapsed, it is as good as known.
+const WAITS_DIFFER_MIN: f64 = 0.05;
+
+/// How long a program takes if its waits in vain end earlier, and if none does: medians, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct WaitRange {
+    /// Each ends as soon as what ended the last one of them is there.
+    pub shortest_ns: f64,
+    /// Each lasts as long as recorded.
+    pub longest_ns: f64,
+}
+
+impl WaitRange {
+    /// Of the forecasts of all rounds.
+    pub fn of(rounds: &[Forecast]) -> Option<Self> {
+        let range = |round: &Forecast| (round.shortest_ns as f64, round.longest_ns as f64);
+        let elapsed_ns =
+            Estimate::of(&rounds.iter().map(|round| round.elapsed_ns as f64).collect::<Vec<_>>())?;
+        let range = Self::median(rounds.iter().map(range))?;
+        (range.longest_ns - range.shortest_ns > elapsed_ns.median * WAITS_DIFFER_MIN).then_some(range)
+    }
+
+    /// Of rounds that were measured apart; one in which the two are the same has elapsed.
+    pub fn of_rounds(rounds: &[WhatifFigures]) -> Option<Self> {
+        let is_known = rounds.iter().all(|round| round.waits.is_none());
+        Self::median(rounds.iter().map(WhatifFigures::range_ns)).filter(|_| !is_known)
+    }
+
+    fn median(ranges_ns: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+        let (shortest, longest): (Vec<f64>, Vec<f64>) = ranges_ns.unzip();
+        let (shortest, longest) = (Estimate::of(&shortest)?, Estimate::of(&longest)?);
+        Some(Self { shortest_ns: shortest.median, longest_ns: longest.median })
+    }
 }
 
 /// What came of a configuration.
@@ -161,5 +208,22 @@ impl WhatifResult {
     /// The figures of a configuration.
     pub fn figures(&self, configuration: Configuration) -> Option<&WhatifFigures> {
         self.rows.iter().find(|row| row.configuration == configuration)?.figures()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forecast(elapsed_ns: u64, shortest_ns: u64, longest_ns: u64) -> Forecast {
+        Forecast { elapsed_ns, shortest_ns, longest_ns }
+    }
+
+    #[test]
+    fn a_range_of_waits_is_told_where_it_makes_a_difference() {
+        let found = WaitRange::of(&[forecast(100, 90, 100), forecast(110, 20, 300), forecast(105, 40, 200)]);
+        assert_eq!(found, Some(WaitRange { shortest_ns: 40.0, longest_ns: 200.0 }));
+        assert_eq!(WaitRange::of(&[forecast(100, 98, 103)]), None);
+        assert_eq!(WaitRange::of(&[]), None);
     }
 }

@@ -4,7 +4,7 @@ use joj_analysis::bench::key::Word;
 use joj_analysis::recording::whatif::advice::seconds;
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::lab_result::{WhatifLabDisk, WhatifLabOutcome, WhatifLabResult};
-use joj_analysis::recording::whatif::outcome::WhatifResult;
+use joj_analysis::recording::whatif::outcome::{WaitRange, WhatifFigures, WhatifResult};
 
 use crate::show::sheet::Sheet;
 use crate::show::svg::escape;
@@ -64,6 +64,15 @@ fn failed(disk: &WhatifLabDisk, reason: &str) -> String {
     format!("{}: FAILED: {reason}", name(disk))
 }
 
+/// With its range where waits make one.
+fn elapsed(figures: &WhatifFigures) -> String {
+    let median = seconds(figures.elapsed_ns.median);
+    let range = |waits: WaitRange| {
+        format!("{median} ({} to {})", seconds(waits.shortest_ns), seconds(waits.longest_ns))
+    };
+    figures.waits.map_or_else(|| median.clone(), range)
+}
+
 /// Elapsed times of each configuration on each disk; none where there is one disk.
 fn overview(result: &WhatifLabResult) -> Option<Sheet> {
     let found: Vec<(String, &WhatifResult)> = result
@@ -82,7 +91,7 @@ fn overview(result: &WhatifLabResult) -> Option<Sheet> {
     for configuration in Configuration::ALL {
         let cell = |(_, result): &(String, &WhatifResult)| {
             let figures = result.figures(*configuration);
-            figures.map_or_else(|| "-".to_owned(), |figures| seconds(figures.elapsed_ns.median))
+            figures.map_or_else(|| "-".to_owned(), elapsed)
         };
         let cells: Vec<String> = found.iter().map(cell).collect();
         if cells.iter().any(|cell| cell != "-") {
@@ -95,7 +104,7 @@ fn overview(result: &WhatifLabResult) -> Option<Sheet> {
 #[cfg(test)]
 mod tests {
     use joj_analysis::filesystem::Filesystem;
-    use joj_analysis::recording::whatif::outcome::{WhatifFigures, WhatifOutcome, WhatifRow};
+    use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifRow};
     use joj_analysis::statistics::Estimate;
 
     use super::*;
@@ -104,6 +113,7 @@ mod tests {
         let one = |value: f64| Estimate::of(&[value]).unwrap();
         let figures = WhatifFigures {
             elapsed_ns: one(elapsed_ns),
+            waits: None,
             ratio: one(1.0),
             blocked_ns: one(1e9),
             syncs: Some(7),

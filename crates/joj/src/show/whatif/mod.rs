@@ -86,7 +86,8 @@ fn sheet(result: &WhatifResult) -> Sheet {
         sheet.without_column(TRUTH_COLUMN + 1);
         sheet.without_column(TRUTH_COLUMN);
     }
-    if result.rounds == 1 {
+    let has_waits = measured(result).any(|(_, figures)| figures.waits.is_some());
+    if result.rounds == 1 && !has_waits {
         sheet.without_column(INTERVAL_COLUMN);
     }
     sheet
@@ -159,13 +160,13 @@ fn unavailable(result: &WhatifResult) -> impl Iterator<Item = (&WhatifRow, &str)
 }
 
 fn cells(row: &WhatifRow, figures: &WhatifFigures) -> [String; 9] {
-    let elapsed = &figures.elapsed_ns;
+    let (elapsed, (low, high)) = (&figures.elapsed_ns, figures.range_ns());
     let truth = row.truth().map_or_else(|| "-".to_owned(), |truth| seconds(truth.median));
     let error = row.error().map_or_else(|| "-".to_owned(), |error| format!("{:+.1} %", error * 100.0));
     [
         row.configuration.title().to_owned(),
         seconds(elapsed.median),
-        format!("{} to {}", seconds(elapsed.low), seconds(elapsed.high)),
+        format!("{} to {}", seconds(low), seconds(high)),
         truth,
         error,
         format!("{:.2}", figures.ratio.median),
@@ -190,6 +191,7 @@ mod tests {
     fn result() -> WhatifResult {
         let figures = WhatifFigures {
             elapsed_ns: estimate(2e9),
+            waits: None,
             ratio: estimate(1.0),
             blocked_ns: estimate(1e9),
             syncs: Some(1234),

@@ -70,7 +70,8 @@ fn picture(result: &WhatifResult) -> String {
 fn entry(row: &WhatifRow, figures: &WhatifFigures) -> Entry {
     let (elapsed, blocked) = (figures.elapsed_ns.scaled(1e-9), figures.blocked_ns.scaled(1e-9));
     let note = format!("{} s  (x {:.2})", number(elapsed.median), figures.ratio.median);
-    let interval = Some((elapsed.low, elapsed.high)).filter(|(low, high)| low < high);
+    let (low, high) = figures.range_ns();
+    let interval = Some((low / 1e9, high / 1e9)).filter(|(low, high)| low < high);
     let bars = vec![
         Bar { value: elapsed.median, interval, fill: ELAPSED, note },
         Bar { value: blocked.median, interval: None, fill: BLOCKED, note: String::new() },

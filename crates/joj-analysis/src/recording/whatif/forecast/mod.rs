@@ -30,7 +30,7 @@ use std::collections::{HashMap, HashSet};
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::order::{CallOrder, Wait, Wakeup};
 use paces::Paces;
-use waits_in_vain::{WaitsInVain, is_last_wait};
+use waits_in_vain::{InVain, WaitsInVain, is_last_wait, is_wait};
 
 /// When each call of each thread ends, as far as is known.
 struct Ends {
@@ -83,17 +83,47 @@ pub fn recorded_ns(calls: &[RecordedCall]) -> u64 {
     program_end(calls).map_or_else(last, |end| calls[end].begin_ns)
 }
 
+/// How long a program takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    /// As it seems.
+    pub elapsed_ns: u64,
+    /// Where its waits in vain end as soon as what ended the last of them is there.
+    pub shortest_ns: u64,
+    /// Where it waits in vain for as long as recorded.
+    pub longest_ns: u64,
+}
+
+impl Forecast {
+    /// From the begin of the recording to the program's end when calls take `durations_ns`. Where `is_joined` says so, no think time is
+    /// before a call.
+    /// # Panics
+    /// Where a list is not as long as the calls.
+    pub fn of(
+        calls: &[RecordedCall],
+        order: &CallOrder,
+        durations_ns: &[u64],
+        is_joined: impl Fn(usize) -> bool,
+    ) -> Self {
+        let ns = |taken| elapsed_ns(calls, order, durations_ns, &is_joined, taken);
+        let seems_ns = ns(InVain::AsTheySeem);
+        Self {
+            elapsed_ns: seems_ns,
+            shortest_ns: ns(InVain::EndEarly).min(seems_ns),
+            longest_ns: ns(InVain::Stay).max(seems_ns),
+        }
+    }
+}
+
 /// From the begin of the recording to the program's end when calls take `durations_ns`; where the recording does not have that, to the end of
 /// the last call or thread. Threads and processes that were over by themselves before the program are over before it here, too: it may have
-/// looked for that, and did not have to wait. Where nobody knows how they ended, all that they did before counts. Where `is_joined` says so,
-/// no think time is before a call.
-/// # Panics
-/// Where a list is not as long as the calls.
-pub fn elapsed_ns(
+/// looked for that, and did not have to wait. Where nobody knows how they ended, all that they did before counts.
+fn elapsed_ns(
     calls: &[RecordedCall],
     order: &CallOrder,
     durations_ns: &[u64],
     is_joined: impl Fn(usize) -> bool,
+    taken: InVain,
 ) -> u64 {
     assert_eq!(calls.len(), durations_ns.len(), "each call has a duration");
     let mut thread_of = vec![0_u32; calls.len()];
@@ -101,7 +131,7 @@ pub fn elapsed_ns(
         own.iter().for_each(|call| thread_of[*call as usize] = thread);
     }
     let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
-    let (mut in_vain, mut paces) = (WaitsInVain::of(calls, order), Paces::of(calls, order));
+    let (mut in_vain, mut paces) = (WaitsInVain::of(calls, order, taken), Paces::of(calls, order));
     let program_end = program_end(calls);
     let over = program_end.filter(|end| calls[*end].result == RecordedCall::PROCESS_ENDS);
     let over = over.map(|end| over_before(calls, end));
@@ -115,7 +145,8 @@ pub fn elapsed_ns(
         let of = |wait: &Wait| ends.of(wait.thread, wait.calls);
         let free_ns = ends.of(thread, u32::MAX).max(order.begins[thread as usize].as_ref().map_or(0, of));
         let ready_ns = order.waits(index).iter().map(of).max().unwrap_or(0);
-        let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index].max(paces.kept_ns(thread)));
+        let since_ns = order.ready_ns[index].max(paces.kept_ns(thread));
+        let think_ns = call.begin_ns.saturating_sub(since_ns);
         let wakeup = u32::try_from(index).ok().and_then(|index| order.wakeups.get(&index));
         let end_ns = if let Some(wakeup) = wakeup {
             let waker_ns = of(&wakeup.waker);
@@ -123,12 +154,20 @@ pub fn elapsed_ns(
             let is_last = || is_last_wait(calls, behind);
             let earlier_ns = in_vain.woken(thread, index, call, waker_ns + wakeup.after_ns, is_last);
             let own_ns = wakeup.own_ns.min(think_ns.saturating_sub(call.bytes));
+            let own_ns = in_vain.own_ns(thread, own_ns, since_ns);
+            paces.woken(thread);
             let wakeup = Wakeup { own_ns, ..*wakeup };
             wakeup.goes_on_ns(waker_ns, of(&wakeup.asked), free_ns).min(earlier_ns).max(ready_ns)
         } else if call.kind == CallKind::Woken {
             // Nobody knows who woke it, or nobody did: it waits for nothing, but for its pace.
-            let waited = in_vain.add(thread, call, free_ns, think_ns);
-            paces.keep(thread, index, call, waited).unwrap_or(free_ns)
+            let waited = in_vain.add(thread, index, call, free_ns, think_ns);
+            if in_vain.is_left_out(thread, index, call) {
+                paces.leave_out(thread, call, waited)
+            } else if taken == InVain::Stay && is_wait(call) {
+                paces.keep_timer(thread, call, waited).unwrap_or(free_ns)
+            } else {
+                paces.keep(thread, index, call, waited).unwrap_or(free_ns)
+            }
         } else if call.kind == CallKind::Ended {
             if counts(index) {
                 elapsed_ns = elapsed_ns.max(free_ns + think_ns);
@@ -170,7 +209,7 @@ mod tests {
     }
 
     fn forecast(calls: &[RecordedCall], durations_ns: &[u64]) -> u64 {
-        elapsed_ns(calls, &order(calls), durations_ns, |_| false)
+        Forecast::of(calls, &order(calls), durations_ns, |_| false).elapsed_ns
     }
 
     #[test]
@@ -184,7 +223,8 @@ mod tests {
         let calls = [call(1, 1, 0, 10), call(1, 1, 15, 10)];
         assert_eq!(forecast(&calls, &[2, 1]), 8);
         assert_eq!(forecast(&calls, &[0, 0]), 5, "think time alone");
-        assert_eq!(elapsed_ns(&calls, &order(&calls), &[2, 1], |index| index == 1), 3, "joined");
+        let joined = Forecast::of(&calls, &order(&calls), &[2, 1], |index| index == 1);
+        assert_eq!(joined.elapsed_ns, 3, "joined");
     }
 
     #[test]
@@ -261,6 +301,37 @@ mod tests {
                 forecast(&calls, &durations_ns)
             });
             assert_eq!(found, expected, "{awaited}, {ends}");
+        }
+    }
+
+    /// Thread 1 makes one call, or two, and wakes thread 2, or waits until that ends. Now its calls take a nanosecond.
+    #[test]
+    fn where_it_is_not_known_whether_waits_end_earlier_there_is_a_shortest_and_a_longest_forecast() {
+        let woken = |thread, at, bytes, waker| {
+            let row = RecordedCall { kind: CallKind::Woken, result: waker, ..call(thread, 0, at, 0) };
+            RecordedCall { bytes, offset: 6, ..row }
+        };
+        let ended = |at, result| RecordedCall { kind: CallKind::Ended, result, ..call(2, 0, at, 0) };
+        let ticks = |at| [woken(2, at, 20, 0), call(2, 2, at + 1, 1)];
+        // The first call of 1 takes 40: 2 waits twice in vain, and is woken. Nothing is between.
+        let alone = vec![call(1, 1, 0, 40), woken(2, 30, 30, 0), woken(2, 42, 42, 1), call(2, 2, 45, 1)];
+        // It waits in vain again afterwards.
+        let again = [alone.clone(), ticks(70).to_vec()].concat();
+        // It is woken between waits of its own timer.
+        let wakes = [call(1, 1, 0, 10), woken(2, 11, 11, 1), woken(2, 20, 9, 0), call(2, 2, 21, 1)];
+        let timer =
+            [&wakes[..], &[call(1, 1, 15, 13), woken(2, 29, 7, 1), woken(2, 40, 11, 0), call(2, 2, 41, 1)]]
+                .concat();
+        // It ticks, looks whether it is told, and ends.
+        let looks =
+            [&[call(1, 1, 0, 30), call(2, 2, 1, 1)][..], &ticks(22), &ticks(43), &[ended(46, 0)]].concat();
+        for (calls, expected) in
+            [(alone, [7, 7, 34]), (again, [33, 33, 72]), (timer, [26, 21, 42]), (looks, [46, 7, 46])]
+        {
+            let durations_ns: Vec<u64> = calls.iter().map(|call| call.duration_ns.min(1)).collect();
+            let Forecast { elapsed_ns, shortest_ns, longest_ns } =
+                Forecast::of(&calls, &order(&calls), &durations_ns, |_| false);
+            assert_eq!([elapsed_ns, shortest_ns, longest_ns], expected, "{calls:#?}");
         }
     }
 

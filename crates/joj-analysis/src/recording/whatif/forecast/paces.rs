@@ -5,11 +5,14 @@
 //! forecast   work 10 ms | sleeps 90 ms        | work 10 ms | sleeps 90 ms         | work 10 ms ...
 //! ```
 //!
-//! Such sleeps differ in length, and yet end after equal times.
+//! Such sleeps differ in length, and yet end after equal times. Where one lot of work took too long for a sleep, two of them were due.
+//!
+//! Who waits for others as well, by a timer of its own, has waits in vain of any length: what was left when others woke it last. Whether
+//! these are such timers the recording does not tell: so they keep their pace in the longest forecast alone.
 
 use std::collections::HashMap;
 
-use crate::recording::call::RecordedCall;
+use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::order::CallOrder;
 
 use super::waits_in_vain::WaitInVain;
@@ -21,44 +24,60 @@ const LENGTHS_DIFFER_MIN: u64 = 4;
 /// A time between two ends differs from the next one by no larger a part.
 const TIMES_DIFFER_MAX: u64 = 20;
 
-/// The sleeps of all threads.
+/// Of a thread what its waits go by.
+#[derive(Debug, Default, Clone, Copy)]
+struct OfThread {
+    /// The end of its last sleep in the forecast.
+    slept_ns: u64,
+    /// When in the recording its last wait ended that kept a pace.
+    kept_ns: u64,
+    /// The end of its last wait in vain, in the forecast and in the recording.
+    waited_ns: (u64, u64),
+    /// Others woke it since.
+    is_woken: bool,
+}
+
+/// The sleeps of all threads, and what of their waits keeps a pace.
 pub struct Paces {
     /// By row of a sleep that keeps a pace: how long after the end of the one before it ends.
-    intervals_ns: HashMap<usize, u64>,
-    /// By thread the end of its last sleep: in the forecast, and in the recording if it kept a pace.
-    ends_ns: Vec<(u64, u64)>,
+    intervals: HashMap<usize, Interval>,
+    threads: Vec<OfThread>,
+}
+
+/// The time between a sleep's end and that of the one before.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    row: usize,
+    time_ns: u64,
+    /// Two were due.
+    is_double: bool,
 }
 
 impl Paces {
     /// Finds them.
     pub fn of(calls: &[RecordedCall], order: &CallOrder) -> Self {
-        let mut intervals_ns = HashMap::new();
+        let mut intervals = HashMap::new();
         for own in &order.threads {
-            let rows = own.iter().map(|row| *row as usize);
-            let sleeps: Vec<usize> =
-                rows.filter(|row| calls[*row].waits_in_vain() && calls[*row].awaits_time()).collect();
-            let interval_ns = |two: &[usize]| calls[two[1]].begin_ns - calls[two[0]].begin_ns;
-            let intervals: Vec<(usize, u64)> =
-                sleeps.windows(2).map(|two| (two[1], interval_ns(two))).collect();
-            let is_even = |one: &(usize, u64), next: &(usize, u64)| {
-                one.1.abs_diff(next.1).saturating_mul(TIMES_DIFFER_MAX) <= one.1
+            // A wait for others has a length of its own.
+            let is_wait = |row: &u32| {
+                calls[*row as usize].kind == CallKind::Woken && !calls[*row as usize].awaits_time()
             };
-            for run in intervals.chunk_by(is_even).filter(|run| run.len() >= INTERVALS_MIN) {
-                let times_ns: Vec<u64> = run.iter().map(|(_, time_ns)| *time_ns).collect();
-                let (_, times_differ_ns) = spread(&times_ns);
-                let slept_ns: Vec<u64> = run.iter().map(|(row, _)| calls[*row].bytes).collect();
-                let (_, slept_differ_ns) = spread(&slept_ns);
-                if times_differ_ns.saturating_mul(LENGTHS_DIFFER_MIN) < slept_differ_ns {
-                    intervals_ns.extend(run.iter().copied());
+            for part in own.split(is_wait) {
+                let sleeps: Vec<usize> =
+                    part.iter().map(|row| *row as usize).filter(|row| is_sleep(&calls[*row])).collect();
+                let between = |two: &[usize]| (two[1], calls[two[1]].begin_ns - calls[two[0]].begin_ns);
+                let between: Vec<(usize, u64)> = sleeps.windows(2).map(between).collect();
+                for run in runs(&between).iter().filter(|run| keeps_pace(calls, run)) {
+                    intervals.extend(run.iter().map(|interval| (interval.row, *interval)));
                 }
             }
         }
-        Self { intervals_ns, ends_ns: vec![(0, 0); order.threads.len()] }
+        Self { intervals, threads: vec![OfThread::default(); order.threads.len()] }
     }
 
-    /// When in the recording a thread's last sleep ended that kept a pace.
+    /// When in the recording a thread's last wait ended that kept a pace.
     pub fn kept_ns(&self, thread: u32) -> u64 {
-        self.ends_ns[thread as usize].1
+        self.threads[thread as usize].kept_ns
     }
 
     /// A sleep is over in the forecast; gives its end where it keeps a pace.
@@ -66,12 +85,75 @@ impl Paces {
         if !call.awaits_time() {
             return None;
         }
-        let end_ns = &mut self.ends_ns[thread as usize];
-        let kept_ns =
-            self.intervals_ns.get(&row).map(|interval_ns| wait.begin_ns.max(end_ns.0 + interval_ns));
-        *end_ns = (kept_ns.unwrap_or(wait.end_ns), if kept_ns.is_some() { call.begin_ns } else { end_ns.1 });
+        let own = &mut self.threads[thread as usize];
+        let ends_ns = |interval: &Interval| {
+            // The second one began when the first was over, however late that was.
+            let own_ns = if interval.is_double { wait.end_ns } else { wait.begin_ns };
+            own_ns.max(own.slept_ns + interval.time_ns)
+        };
+        let kept_ns = self.intervals.get(&row).map(ends_ns);
+        own.slept_ns = kept_ns.unwrap_or(wait.end_ns);
+        own.kept_ns = kept_ns.map_or(own.kept_ns, |_| call.begin_ns);
         kept_ns
     }
+
+    /// A wait in vain for others is over in the longest forecast; gives its end where it may be a timer's, which goes on while others wake
+    /// the thread.
+    pub fn keep_timer(&mut self, thread: u32, call: &RecordedCall, wait: WaitInVain) -> Option<u64> {
+        let own = &mut self.threads[thread as usize];
+        let (before_ns, recorded_ns) = own.waited_ns;
+        let due_ns = before_ns + call.begin_ns.saturating_sub(recorded_ns);
+        let kept_ns = own.is_woken.then_some(wait.end_ns.max(due_ns));
+        own.waited_ns = (kept_ns.unwrap_or(wait.end_ns), call.begin_ns);
+        own.is_woken = false;
+        own.kept_ns = kept_ns.map_or(own.kept_ns, |_| call.begin_ns);
+        kept_ns
+    }
+
+    /// A wait is over before it began.
+    pub fn leave_out(&mut self, thread: u32, call: &RecordedCall, wait: WaitInVain) -> u64 {
+        self.threads[thread as usize].kept_ns = call.begin_ns;
+        wait.begin_ns
+    }
+
+    /// Another thread woke this one.
+    pub fn woken(&mut self, thread: u32) {
+        self.threads[thread as usize].is_woken = true;
+    }
+}
+
+fn is_sleep(call: &RecordedCall) -> bool {
+    call.waits_in_vain() && call.awaits_time()
+}
+
+/// Times that are alike, one after the other. Among them one may be longer by so much that another one was due in it: it is two, then.
+fn runs(between: &[(usize, u64)]) -> Vec<Vec<Interval>> {
+    let mut runs: Vec<Vec<Interval>> = Vec::new();
+    // The last one that is no double one.
+    let mut pace_ns = 0_u64;
+    for (row, time_ns) in between {
+        let is_like = pace_ns.abs_diff(*time_ns).saturating_mul(TIMES_DIFFER_MAX) <= pace_ns;
+        let is_double = (pace_ns.saturating_mul(2)..pace_ns.saturating_mul(4)).contains(time_ns);
+        match runs.last_mut() {
+            Some(run) if run.len() > 1 && is_double => {
+                run.push(Interval { row: *row, time_ns: 2 * pace_ns, is_double });
+                continue;
+            }
+            Some(run) if is_like => run.push(Interval { row: *row, time_ns: *time_ns, is_double: false }),
+            _ => runs.push(vec![Interval { row: *row, time_ns: *time_ns, is_double: false }]),
+        }
+        pace_ns = *time_ns;
+    }
+    runs
+}
+
+/// Enough of them, of sleeps that differ.
+fn keeps_pace(calls: &[RecordedCall], run: &[Interval]) -> bool {
+    let times_ns: Vec<u64> = run.iter().map(|interval| interval.time_ns).collect();
+    let (_, times_differ_ns) = spread(&times_ns);
+    let slept_ns: Vec<u64> = run.iter().map(|interval| calls[interval.row].bytes).collect();
+    let (_, slept_differ_ns) = spread(&slept_ns);
+    run.len() >= INTERVALS_MIN && times_differ_ns.saturating_mul(LENGTHS_DIFFER_MIN) < slept_differ_ns
 }
 
 /// The median of times, and that of their distances from it.
@@ -87,7 +169,6 @@ fn spread(times_ns: &[u64]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::call::CallKind;
 
     /// How many sleeps keep a pace that end then, and were so long.
     fn paced(sleeps: &[(u64, u64)]) -> usize {
@@ -101,7 +182,7 @@ mod tests {
         let calls: Vec<RecordedCall> = sleeps.iter().map(call).collect();
         let mut order = CallOrder::default();
         order.threads.push((0..).take(calls.len()).collect());
-        Paces::of(&calls, &order).intervals_ns.len()
+        Paces::of(&calls, &order).intervals.len()
     }
 
     #[test]
@@ -112,7 +193,9 @@ mod tests {
         assert_eq!(paced(&ends(1000, &[400, 300, 500, 350, 450])), 4);
         assert_eq!(paced(&ends(1000, &[400, 300, 500, 350])), 0, "too few");
         assert_eq!(paced(&ends(1000, &[400; 9])), 0, "one length, and the same work between");
-        let late = [(1000, 400), (2000, 300), (3100, 500), (4000, 350), (5000, 450)];
-        assert_eq!(paced(&late), 0, "not after equal times");
+        let uneven = [(1000, 400), (2000, 300), (3100, 500), (4000, 350), (5000, 450)];
+        assert_eq!(paced(&uneven), 0, "not after equal times");
+        let late = [(1000, 400), (2000, 300), (3000, 500), (5300, 350), (6300, 450), (7300, 300)];
+        assert_eq!(paced(&late), 5, "in one of them the work took too long");
     }
 }

@@ -1,0 +1,54 @@
+//! Whether a configuration is faster than the recorded one, as far as that was measured.
+
+use crate::recording::whatif::outcome::WhatifFigures;
+
+/// A smaller gain is not worth a change.
+pub const GAIN_MIN: f64 = 0.05;
+/// On an emulated disk two rows that differ by no more are the same.
+const SAME_MAX: f64 = 0.01;
+
+/// How a configuration stands beside the recorded one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Whatever is not known.
+    Faster,
+    /// Only where waits in vain end earlier.
+    PerhapsFaster,
+    /// By less than is worth a change.
+    LittleFaster,
+    /// It may be chance.
+    Unclear,
+    /// By any amount.
+    Slower,
+}
+
+/// By the forecast as it seems, unless it depends on the waits whether it is faster.
+pub fn standing(figures: &WhatifFigures, recorded: &WhatifFigures, is_emulated: bool) -> Standing {
+    let seems = beside(figures, recorded, is_emulated);
+    let Some(waits) = figures.waits else { return seems };
+    let is_faster = |ns: f64| {
+        let factor = ns / figures.elapsed_ns.median.max(1.0);
+        let (elapsed_ns, ratio) = (figures.elapsed_ns.scaled(factor), figures.ratio.scaled(factor));
+        beside(&WhatifFigures { elapsed_ns, ratio, ..figures.clone() }, recorded, is_emulated)
+            == Standing::Faster
+    };
+    match (is_faster(waits.shortest_ns), is_faster(waits.longest_ns)) {
+        (true, true) => Standing::Faster,
+        (true, false) => Standing::PerhapsFaster,
+        (false, _) => seems,
+    }
+}
+
+fn beside(figures: &WhatifFigures, recorded: &WhatifFigures, is_emulated: bool) -> Standing {
+    if is_emulated && (figures.ratio.median - 1.0).abs() <= SAME_MAX {
+        return Standing::Unclear;
+    }
+    // Beside the recorded one of the same round, too, where rounds have something in common: what disturbed one round disturbed both.
+    let differs = figures.ratio.high < 1.0 || figures.ratio.low > 1.0;
+    match differs && !figures.elapsed_ns.overlaps(&recorded.elapsed_ns) {
+        false => Standing::Unclear,
+        true if figures.elapsed_ns.median > recorded.elapsed_ns.median => Standing::Slower,
+        true if figures.ratio.median > 1.0 - GAIN_MIN => Standing::LittleFaster,
+        true => Standing::Faster,
+    }
+}
