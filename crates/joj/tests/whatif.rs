@@ -429,6 +429,31 @@ fn files_without_room_are_refused_before_any_is_made() {
     assert_eq!(names_of_whatif(scratch.as_ref()), [""; 0]);
 }
 
+/// A file of 1 TiB needs what is written to it, on the disk and in memory, unless all of it is reserved.
+#[test]
+fn holes_that_the_program_makes_need_no_room() {
+    let scratch = Scratch::new("whatif-holes");
+    let made = |call: &str| {
+        let mut text = Text::default();
+        text.line(r#"open("/d/image", O_RDWR|O_CREAT|O_EXCL, 0644) = 3"#)
+            .line(call)
+            .line(r#"pwrite64(3, ""..., 4096, 549755813888) = 4096"#)
+            .line(r#"link("/d/image", "/d/again") = 0"#)
+            .line("fsync(3) = 0");
+        text.text
+    };
+    let recording = record(&scratch, "holes", made("ftruncate(3, 1099511627776) = 0"));
+    let result = whatif(&recording, scratch.as_ref(), &["--rounds", "1", "--only", "recorded,all-in-ram"]);
+    let rows = rows_of(&result);
+    for row in ["recorded", "all-in-ram"] {
+        assert!(rows[row].as_ref().is_ok_and(|figures| figures["differing"] == 0), "{row}: {rows:?}");
+    }
+    let recording = record(&scratch, "reserved", made("fallocate(3, 0, 0, 1099511627776) = 0"));
+    let (code, said) = told(&joj(&[&"whatif", &recording, &scratch.as_ref()]));
+    let needed = "the files of the recording need 1,073,741,824 KiB";
+    assert!(code == Some(1) && said.contains(needed), "{code:?} {said}");
+}
+
 #[test]
 fn a_command_is_recorded_first_and_runs_where_joj_stands() {
     let scratch = Scratch::new("whatif-command");

@@ -110,6 +110,17 @@ impl FileTree {
         with_parents(entries.collect())
     }
 
+    /// The bytes that files need on a disk after those calls, each under its first name. Holes that calls make need none.
+    pub fn stored_bytes(&self) -> BTreeMap<String, u64> {
+        let mut known = HashSet::new();
+        let stored = self.names.iter().filter(|(_, file)| known.insert(**file)).filter_map(|(path, file)| {
+            let state = &self.files[file.0 as usize];
+            matches!(state.entry, TreeEntry::File(_))
+                .then(|| (path.clone(), state.blocks.bytes(self.size(*file))))
+        });
+        stored.collect()
+    }
+
     /// The file that has a name after those calls.
     pub fn file_of(&self, path: &str) -> Option<FileIndex> {
         self.names.get(path).copied()
@@ -129,7 +140,8 @@ impl FileTree {
             S_IFREG => {
                 let before = Some((path.to_owned(), call.bytes));
                 let entry = TreeEntry::File(call.bytes);
-                let file = FileState { before, is_sized: true, is_cut: true, ..FileState::new(entry) };
+                let mut file = FileState { before, is_sized: true, is_cut: true, ..FileState::new(entry) };
+                file.blocks.put(0, call.bytes);
                 Some(self.named(path, file))
             }
             // What is in a link nobody saw.
@@ -148,7 +160,9 @@ impl FileTree {
         let file = if is_unnamed {
             self.existing(path, TreeEntry::Directory);
             // It has bytes if it was open before the first call.
-            self.add(FileState::new(TreeEntry::File(call.bytes)))
+            let mut file = FileState::new(TreeEntry::File(call.bytes));
+            file.blocks.put(0, call.bytes);
+            self.add(file)
         } else if let Some(known) = self.names.get(path).filter(|_| !makes_anew) {
             *known
         } else if call.flags & O_CREAT == 0 {
@@ -307,6 +321,9 @@ impl FileTree {
 
     fn allocate(&mut self, file: FileIndex, call: &RecordedCall) {
         let size = self.size(file);
+        if call.flags & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_PUNCH_HOLE) == 0 {
+            self.files[file.0 as usize].blocks.put(call.offset, call.bytes);
+        }
         if call.flags & FALLOC_FL_COLLAPSE_RANGE != 0 {
             self.set_size(file, size.saturating_sub(call.bytes));
         } else if call.flags & FALLOC_FL_INSERT_RANGE != 0 {
@@ -326,6 +343,7 @@ impl FileTree {
     fn set_size(&mut self, file: FileIndex, bytes: u64) {
         let state = &mut self.files[file.0 as usize];
         state.is_cut = true;
+        state.blocks.cut(bytes);
         if let TreeEntry::File(size) = &mut state.entry {
             *size = bytes;
         }
@@ -339,6 +357,7 @@ impl FileTree {
         };
         if end > *size && !state.is_cut {
             (*before, *size) = (end, end);
+            state.blocks.put(0, end);
         }
     }
 
@@ -357,6 +376,7 @@ impl FileTree {
         }
         let state = &mut self.files[file.0 as usize];
         state.is_sized = true;
+        state.blocks.put(at, bytes);
         if let TreeEntry::File(size) = &mut state.entry {
             *size = (*size).max(at.saturating_add(bytes));
         }

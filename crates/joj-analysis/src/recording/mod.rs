@@ -14,6 +14,7 @@
 //! failures            calls on names that failed, and whether they fail in a replay
 //! file_tree           the files before the first call and after the last, as the calls imply them
 //! tree_entries        what names of a tree stand for
+//! blocks              what of a file takes room
 //! hidden_names        hashes in the place of names
 //! call                one system call
 //! flags               flags and errors by their names
@@ -31,6 +32,7 @@ pub mod order;
 pub mod failures;
 pub mod file_tree;
 mod tree_entries;
+mod blocks;
 pub mod hidden_names;
 pub mod call;
 pub mod flags;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::recording::blocks::StoredBlocks;
 use crate::recording::paths::absolute;
 
 /// What a name stands for.
@@ -27,6 +28,8 @@ pub(super) struct FileState {
     pub entry: TreeEntry,
     /// Where it was before the first call, and its size there.
     pub before: Option<(String, u64)>,
+    /// What of it takes room.
+    pub blocks: StoredBlocks,
     /// It may have been there before: it was opened with O_CREAT alone.
     pub is_doubtful: bool,
     /// Its name was lost, and O_CREAT is the importer's.
@@ -51,6 +54,7 @@ impl FileState {
         Self {
             entry,
             before: None,
+            blocks: StoredBlocks::default(),
             is_doubtful: false,
             is_lost: false,
             is_sized: false,

@@ -1,6 +1,6 @@
 //! A recording with all that its replay needs: its order, the files before and after.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use joj_analysis::recording::Recording;
@@ -29,6 +29,8 @@ pub struct Plan {
     pub grows: HashSet<String>,
     /// The files after the last, as the recording implies them.
     pub after: Entries,
+    /// The bytes that they need on a disk then, each under its first name.
+    pub stored_bytes: BTreeMap<String, u64>,
     /// Calls that Mobibench would skip, and files that it would make; `None` without --compat.
     pub compat: Option<(u64, u64)>,
     /// Of each call whether the replay passes it over; empty where it makes all of them.
@@ -66,8 +68,17 @@ impl Plan {
         let grows = recording.calls.iter().filter_map(|call| grows(call, &recording.texts)).collect();
         let without_their_reason =
             if compat.is_some() { HashSet::new() } else { without_their_reason(&recording, &before) };
-        let (order, after) = (finder.finish(), tree.after());
-        Self { order, before, grows, after, recording, compat, left_out: Vec::new(), without_their_reason }
+        Self {
+            order: finder.finish(),
+            before,
+            grows,
+            after: tree.after(),
+            stored_bytes: tree.stored_bytes(),
+            recording,
+            compat,
+            left_out: Vec::new(),
+            without_their_reason,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use joj_analysis::recording::file_tree::Entries;
 use joj_analysis::recording::outcome::ReplayOutcome;
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +39,12 @@ pub struct CallFigures {
     pub differing: u64,
 }
 
-/// Bytes that files of a plan have, before its first call or after its last one; of all, or of those in memory alone.
+/// Bytes that files of a plan need on a disk, before its first call or after its last one; of all, or of those in memory alone. Those
+/// that are there before are written whole, and holes that calls make stay holes.
 pub fn bytes_needed(plan: &Plan, in_memory: InMemory) -> u64 {
-    let most = |of: fn(&Entries) -> u64| of(&plan.before).max(of(&plan.after));
-    match in_memory {
-        InMemory::Some => most(|entries| trees::bytes(entries, |path| path.starts_with(IN_REPLAY))),
-        _ => most(|entries| trees::bytes(entries, |_| true)),
-    }
+    let is_counted = |path: &str| in_memory != InMemory::Some || path.starts_with(IN_REPLAY);
+    let after = plan.stored_bytes.iter().filter(|(path, _)| is_counted(path)).map(|(_, bytes)| *bytes);
+    trees::bytes(&plan.before, is_counted).max(after.fold(0, u64::saturating_add))
 }
 
 /// Replays a plan below a directory: `order` says when calls are made.
