@@ -32,6 +32,7 @@ use crate::replay::error::ReplayError;
 use crate::replay::{plan, room};
 use crate::show::text::{count, duration};
 use crate::show::whatif as shown;
+use crate::show::words::counted;
 use crate::trace_file::TraceWriter;
 use crate::whatif::beside;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
@@ -375,6 +376,9 @@ fn notes(
         }
     }
     notes.extend(header.inferred.iter().cloned());
+    if let (Ok(commits), Some(_)) = (&settings.commits, &measured.sqlite) {
+        notes.extend(closes_left_out(commits.calls.closes_left_out, commits.found.commits.len() as u64));
+    }
     let (Ok(commits), Some(made)) = (&settings.commits, &measured.commit_syncs) else { return notes };
     notes.extend(commits.found.notes.iter().cloned());
     if cfg!(debug_assertions) {
@@ -396,4 +400,22 @@ fn notes(
         );
     }
     notes
+}
+
+/// What to know of rows with commits that lack closes between them. Where there are many, one that is named as faster may be slower.
+fn closes_left_out(closes: u64, commits: u64) -> Option<String> {
+    let (left_out, commits_in_all) =
+        (counted(closes, "close", "closes"), counted(commits, "commit", "commits"));
+    let what = match closes {
+        0 => return None,
+        _ if closes.saturating_mul(2) >= commits => format!(
+            "The rows with commits are too short, and in truth may be slower than the program as it is: they leave out {left_out} of a \
+             database with {commits_in_all}"
+        ),
+        _ => format!("The rows with commits leave out {left_out} of a database, and are too short by that"),
+    };
+    Some(format!(
+        "{what}. The program opens it again later: with a log each such close copies the log to the database, and the next commit makes \
+         the log anew."
+    ))
 }

@@ -10,8 +10,9 @@
 //! calls that change these files or make them durable: those of checkpoints.
 //!
 //! Where the program closed a connection behind its last commit, SQLite closes it there, too: the last one copies the log to the database.
+//! Connections are open from the first commit on. So other closes that would copy a log are not made; they are counted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
@@ -31,6 +32,8 @@ pub struct CommitCalls {
     /// Of each connection of the plan that the program closed behind its last commit: the call that did it, and the connection. In the
     /// order of the calls.
     closes: Vec<(usize, u32)>,
+    /// Closes that are not made: nobody had the database open then, and there were commits since the last such close, and come later ones.
+    pub closes_left_out: u64,
 }
 
 impl CommitCalls {
@@ -47,6 +50,7 @@ impl CommitCalls {
             is_joined: vec![false; calls],
             begins: vec![None; found.commits.len()],
             closes: closes(recording, found, plan),
+            closes_left_out: closes_left_out(recording, found, &files),
         };
         for (index, call) in recording.calls.iter().enumerate().filter(|(_, call)| is_made(call.kind)) {
             let role = files.of_description(call.description).or_else(|| files.of_path(call.path));
@@ -125,6 +129,39 @@ fn closes(recording: &Recording, found: &PageTransactions, plan: &TransactionPla
     closes
 }
 
+/// How often a program closes a database that nobody else has open, between commits to it: then SQLite copies its log, and removes it.
+fn closes_left_out(recording: &Recording, found: &PageTransactions, files: &DatabaseFiles) -> u64 {
+    let mut commit_ends_ns: HashMap<usize, Vec<u64>> = HashMap::new();
+    for commit in &found.commits {
+        let databases = commit.parts.iter().filter_map(|part| files.of_description(part.description));
+        databases.for_each(|(_, database)| commit_ends_ns.entry(database).or_default().push(commit.end_ns));
+    }
+    commit_ends_ns.values_mut().for_each(|ends_ns| ends_ns.sort_unstable());
+    let (mut left_out, mut open, mut copied) = (0, HashMap::new(), HashMap::new());
+    for call in recording.calls.iter().filter(|call| !files.is_stranger(call.description)) {
+        let Some((FileRole::Database, database)) = files.of_description(call.description) else { continue };
+        let connections: &mut HashSet<u32> = open.entry(database).or_default();
+        match call.kind {
+            CallKind::Open | CallKind::Held if call.result >= 0 => {
+                connections.insert(call.description);
+            }
+            CallKind::Close | CallKind::Released if !call.stays_open() => {
+                let is_last = connections.remove(&call.description) && connections.is_empty();
+                let ends_ns = commit_ends_ns.get(&database).map_or(&[][..], Vec::as_slice);
+                let before = ends_ns.partition_point(|end_ns| *end_ns <= call.begin_ns);
+                let copied: &mut usize = copied.entry(database).or_default();
+                // A process that ends without a close leaves its log.
+                if is_last && call.kind == CallKind::Close && *copied < before {
+                    left_out += u64::from(before < ends_ns.len());
+                    *copied = before;
+                }
+            }
+            _ => {}
+        }
+    }
+    left_out
+}
+
 fn is_made(kind: CallKind) -> bool {
     !kind.is_no_call()
 }
@@ -201,6 +238,34 @@ mod tests {
         let durations_ns = calls.durations_ns(&[1; 13], &[50], &[]);
         assert_eq!(durations_ns, [1, 1, 1, 1, 50, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(calls.closed_connections(), [0; 0], "the program ends with its connection open");
+        assert_eq!(calls.closes_left_out, 0);
+    }
+
+    #[test]
+    fn a_close_is_left_out_where_commits_come_before_and_after_and_nobody_has_the_database_open() {
+        let commit = |connection: u32, journal: u32| {
+            [
+                (Open, journal, "/d/a.db-journal", 0),
+                (Pwrite, journal, "", 512),
+                (Fdatasync, journal, "", 0),
+                (Pwrite, connection, "", 4096),
+                (Fdatasync, connection, "", 0),
+                (Unlink, 0, "/d/a.db-journal", 0),
+            ]
+        };
+        let (open, close) = (|number| [(Open, number, "/d/a.db", 0)], |number: u32| [(Close, number, "", 0)]);
+        let first = [&open(1)[..], &commit(1, 2)].concat();
+        let last = [&open(5)[..], &commit(5, 6), &close(5)].concat();
+        let left_out = |between: &[(CallKind, u32, &'static str, u64)]| {
+            of(&recording(&[&first[..], between, &last].concat())).1.closes_left_out
+        };
+        assert_eq!(left_out(&close(1)), 1);
+        assert_eq!(left_out(&[]), 0, "the first connection stays open");
+        assert_eq!(left_out(&[&open(3)[..], &close(1)].concat()), 0, "another one has it open");
+        assert_eq!(left_out(&[&open(3)[..], &close(1), &close(3)].concat()), 1);
+        assert_eq!(left_out(&[&close(1)[..], &open(3), &close(3)].concat()), 1, "without a commit between");
+        assert_eq!(left_out(&[&close(1)[..], &open(3), &commit(3, 4), &close(3)].concat()), 2);
+        assert_eq!(left_out(&[(CallKind::Released, 1, "", 0)]), 0, "the process ended without a close");
     }
 
     #[test]
@@ -213,6 +278,7 @@ mod tests {
         let recording = recording(&[&CALLS[..], &again, &commit, &end].concat());
         let (found, calls) = of(&recording);
         assert_eq!((found.commits.len(), calls.closed_connections()), (2, vec![0]));
+        assert_eq!(calls.closes_left_out, 1);
         let mut durations_ns = calls.durations_ns(&[1; 23], &[50, 60], &[700]);
         assert_eq!((durations_ns.pop(), durations_ns.pop(), durations_ns[13]), (Some(700), Some(1), 1));
     }
