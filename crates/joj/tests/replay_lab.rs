@@ -224,7 +224,7 @@ fn what_cannot_be_replayed_is_refused_before_a_machine_starts() {
     let cases: [(&Path, &[&str], i32, &str); 9] = [
         (&damaged, &[], 1, "damaged.joj"),
         (&large, &[], 1, "3072 MiB"),
-        (&recording, &["--device", "galaxy-s4-emmc"], 1, "there is no device galaxy-s4-emmc"),
+        (&recording, &["--device", "galaxy-s4-emmc"], 2, "there is no device galaxy-s4-emmc"),
         (&recording, &["--as", "wal"], 1, "no commit of a SQLite database is in it"),
         (&recording, &["--as", "bounded"], 2, "WALDIO_DURABILITY=bounded"),
         (&recording, &["--filesystem", "ext5"], 2, "ext5"),

@@ -313,8 +313,8 @@ fn what_cannot_be_measured_is_refused_before_a_machine_starts() {
     let cases: [(&Path, &[&str], i32, &str); 10] = [
         (&damaged, &["--lab"], 1, "damaged.joj"),
         (&large, &["--lab"], 1, "3072 MiB"),
-        (&recording, &["--device", "galaxy-s4-emmc"], 1, "there is no device galaxy-s4-emmc"),
-        (&recording, &["--device", "2xgalaxy-s4-emmc"], 1, "there is no device galaxy-s4-emmc"),
+        (&recording, &["--device", "galaxy-s4-emmc"], 2, "there is no device galaxy-s4-emmc"),
+        (&recording, &["--device", "2xgalaxy-s4-emmc"], 2, "there is no device galaxy-s4-emmc"),
         (&recording, &["--write-buffer", "galaxy-s5-emmc"], 1, "has a volatile cache"),
         (&recording, &["--raid0", "1"], 2, "from 2 to 16"),
         (&recording, &["--filesystem", "ext5"], 2, "ext5"),

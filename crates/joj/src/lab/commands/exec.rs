@@ -20,7 +20,6 @@ use crate::lab::host_share::HostShare;
 use crate::lab::job::{LabVolume, volumes};
 use crate::lab::jobs::exec::{ExecJob, taken_file};
 use crate::lab::machine;
-use crate::lab::shipped::devices;
 use crate::lab::work::exec::ExecWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
@@ -56,7 +55,9 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
         (0..volumes.len()).flat_map(|index| kept_files(options, &volumes, index)).collect();
     output_file::check_writable(options.json.iter().chain(&kept))?;
     signal::install().map_err(LabError::Signals)?;
-    devices::of(options.device.iter())?;
+    if let Some(wrong) = parts::unknown_device(options.device.iter())? {
+        return Ok(wrong);
+    }
     let contents = contents(&options.machine, Needed::default())?;
     let limit = TimeLimit { option: "--exec-seconds", seconds: options.exec_seconds };
     let pool = parts::pool(&options.machine, &options.guests, contents, limit)?;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use fnv::FnvHasher;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::command_line::lab::{GuestOptions, MachineOptions};
+use crate::command_line::wrong_usage;
 use crate::lab::commands::error::LabError;
 use crate::lab::error::TimeLimit;
 use crate::lab::file_hash::add_file;
@@ -19,6 +21,8 @@ use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
 use crate::lab::job::Setting;
 use crate::lab::kept::made_with::text_checksum;
+use crate::lab::shipped::devices;
+use crate::lab::shipped::error::ShippedError;
 use crate::machine::qemu::process;
 
 /// What has to be there; the rest is taken along where it is.
@@ -30,6 +34,16 @@ pub struct Needed {
     pub waldio: bool,
     /// What can be done without the extension.
     pub without_waldio: &'static str,
+}
+
+/// Reads the descriptions of the devices that a command line names; its exit code where one is neither joj's nor a file.
+/// # Errors
+/// One is no description.
+pub fn unknown_device<'a>(names: impl Iterator<Item = &'a String>) -> Result<Option<ExitCode>, ShippedError> {
+    match devices::of(names) {
+        Err(error @ ShippedError::NoDevice { .. }) => Ok(Some(wrong_usage(&error.to_string()))),
+        read => read.map(|_| None),
+    }
 }
 
 impl Needed {

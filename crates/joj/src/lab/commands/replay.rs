@@ -20,7 +20,6 @@ use crate::lab::image::archive::Contents;
 use crate::lab::job::{Setting, guest_path, volumes};
 use crate::lab::jobs::replay::{ReplayCommand, ReplayJob};
 use crate::lab::machine;
-use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
@@ -40,7 +39,9 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
     signal::install().map_err(LabError::Signals)?;
     let volumes = volumes(&options.emulated.device, &options.emulated.filesystem);
     // What is wrong with the recording or a device is said before anything is fetched or booted.
-    devices::of(volumes.iter().map(|volume| &volume.device))?;
+    if let Some(wrong) = parts::unknown_device(volumes.iter().map(|volume| &volume.device))? {
+        return Ok(wrong);
+    }
     match check_room(options) {
         Err(LabError::Replay(ReplayError::Stopped)) => {
             return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));

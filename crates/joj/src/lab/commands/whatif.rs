@@ -23,7 +23,6 @@ use crate::lab::host_share::HostShare;
 use crate::lab::job::{LabVolume, Setting, guest_path, volumes};
 use crate::lab::jobs::replay::{ReplayCommand, ReplayJob};
 use crate::lab::machine;
-use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
 use crate::replay::command::bytes_before;
 use crate::show::whatif::lab as shown;
@@ -43,7 +42,9 @@ pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
         return Ok(wrong);
     }
     // What is wrong with a device is said before a command is recorded, and with a recording before anything is fetched or booted.
-    devices::of(options.emulated.devices().iter())?;
+    if let Some(wrong) = parts::unknown_device(options.emulated.devices().iter())? {
+        return Ok(wrong);
+    }
     let recorded = match command::recorded(options).and_then(|recorded| {
         let needed_bytes = bytes_before(&recorded.file, false)?;
         Ok((recorded, needed_bytes))

@@ -44,7 +44,6 @@ use crate::lab::jobs::program_crash::{CutState, GuestSeconds, ProgramCrashJob};
 use crate::lab::life::SessionEnd;
 use crate::lab::machine;
 use crate::lab::recorded_log::RECORDINGS_DIRECTORY;
-use crate::lab::shipped::devices;
 use crate::lab::work::program_crash::ProgramCrashWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
@@ -71,7 +70,9 @@ pub fn run(options: &ProgramCrashOptions) -> Result<ExitCode, LabError> {
     }
     output_file::check_apart(&read_files(options), &options.json)?;
     signal::install().map_err(LabError::Signals)?;
-    devices::of(device_names(options))?;
+    if let Some(wrong) = parts::unknown_device(device_names(options))? {
+        return Ok(wrong);
+    }
     let contents = contents(&options.machine, Needed::default())?;
     let job = job(options, volumes, &contents)?;
     let state = match asked_state(options, &job)? {
