@@ -71,6 +71,30 @@ fn the_table_has_the_runs_beside_the_forecast_and_wrong_options_are_refused() {
 }
 
 #[test]
+fn a_result_on_standard_output_has_nothing_of_the_command_in_it() {
+    let scratch = Scratch::new("whatif-rerun-printed");
+    let place = place(&scratch);
+    for rerun in [&[][..], &["--rerun"]] {
+        let run = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+            command.current_dir(&place).args(["whatif", "--rounds", "1", "--only", "recorded"]).args(rerun);
+            command.args(words).args(["--", "sh", "-c", "echo printed; echo x > made; rm made"]);
+            let output = command.output().expect("joj");
+            let (code, said) = told(&output);
+            assert_eq!(code, Some(0), "{said}");
+            (String::from_utf8(output.stdout).expect("text"), said.lines().any(|line| line == "printed"))
+        };
+        let (json, is_elsewhere) = run(&["--json", "-"]);
+        serde_json::from_str::<WhatifResult>(&json).expect("JSON alone");
+        assert!(is_elsewhere);
+        let (markdown, is_elsewhere) = run(&["--markdown", "-"]);
+        assert!(markdown.starts_with("# What would make it faster\n") && is_elsewhere, "{markdown}");
+        let (table, is_elsewhere) = run(&[]);
+        assert!(table.starts_with("printed\n") && !is_elsewhere, "{table}");
+    }
+}
+
+#[test]
 fn what_a_program_leaves_at_work_is_ended_with_each_run_and_told() {
     let scratch = Scratch::new("whatif-rerun-left");
     let place = place(&scratch);

@@ -103,7 +103,8 @@ pub struct WhatifOptions {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
-    /// The command to record first, behind `--`, in the current directory
+    /// The command to record first, behind `--`, in the current directory. Where the result has standard output (`--json -`, `--markdown -`),
+    /// what the command prints goes to standard error
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }

@@ -23,6 +23,7 @@ use crate::command_line::whatif::WhatifOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file::{self, OutputError};
 use crate::machine::files::place::{self, Place};
+use crate::machine::files::standard_output::ToStandardError;
 use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
 use crate::machine::proc::watched_command::keep_descriptors;
@@ -248,7 +249,11 @@ fn record(options: &WhatifOptions, file: &Path) -> Result<i32, WhatifError> {
         hide_names: false,
         command: options.command.clone(),
     };
+    let is_taken = options.json.iter().chain(&options.markdown).any(|file| output_file::is_stdout(file));
+    let printed_elsewhere =
+        is_taken.then(ToStandardError::begin).transpose().map_err(OutputError::Standard)?;
     let exit_code = live::to_file(&recording)?;
+    drop(printed_elsewhere);
     if signal::is_stopped() {
         return Err(ReplayError::Stopped.into());
     }

@@ -1,6 +1,8 @@
 //! Whether standard output was open when the program began: before `main` Rust puts /dev/null in the place of a closed one, and what
-//! is printed there is gone without an error.
+//! is printed there is gone without an error. And where it goes while a command runs of which joj's own result stands there.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use thiserror::Error;
@@ -19,6 +21,28 @@ extern "C" fn look() {
 // SAFETY: a function that takes nothing, returns nothing and needs nothing of Rust's runtime.
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
+
+/// As long as it is there, what is printed goes to standard error, also by commands that start meanwhile.
+#[derive(Debug)]
+pub struct ToStandardError(OwnedFd);
+
+impl ToStandardError {
+    /// From now on.
+    /// # Errors
+    /// No descriptor is left.
+    pub fn begin() -> io::Result<Self> {
+        let own = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+        rustix::stdio::dup2_stdout(io::stderr())?;
+        Ok(Self(own))
+    }
+}
+
+impl Drop for ToStandardError {
+    fn drop(&mut self) {
+        // It was open there before.
+        let _ = rustix::stdio::dup2_stdout(&self.0);
+    }
+}
 
 /// Standard output was closed from the beginning.
 #[derive(Debug, Error)]
