@@ -261,14 +261,17 @@ fn think_time_is_in_each_elapsed_time_and_no_replay_waits_for_it() {
 fn waldio_has_its_rows_where_the_extension_is_and_a_reason_elsewhere() {
     let scratch = Scratch::new("whatif-waldio");
     let recording = record(&scratch, "app", application());
-    let missing = scratch.file("libnone.so").display().to_string();
     let words = ["--rounds", "1", "--only", "waldio,waldio-bounded"];
-    let found = whatif(&recording, scratch.as_ref(), &[&words[..], &["--waldio", &missing]].concat());
-    let none = rows_of(&found);
-    assert_eq!(none.len(), 3, "the recorded one and those that were asked for");
-    for name in ["waldio", "waldio-bounded"] {
-        let reason = none[name].as_ref().expect_err("no extension");
-        assert!(reason.contains("cannot find the waldio extension"), "{reason}");
+    let no_library = "-p waldio`, or leave its rows out with --only";
+    for (file, why) in [("libnone.so", "cannot find the waldio extension"), ("app.joj", no_library)] {
+        let file = scratch.file(file).display().to_string();
+        let found = whatif(&recording, scratch.as_ref(), &[&words[..], &["--waldio", &file]].concat());
+        let none = rows_of(&found);
+        assert_eq!(none.len(), 3, "the recorded one and those that were asked for");
+        for name in ["waldio", "waldio-bounded"] {
+            let reason = none[name].as_ref().expect_err("no extension");
+            assert!(reason.contains(why), "{reason}");
+        }
     }
     let Some(extension) = waldio::extension() else { return };
     let extension = extension.display().to_string();

@@ -123,6 +123,7 @@ impl Builds {
             let libraries = Libraries {
                 sqlite: build.file.clone(),
                 extension: Some(name.clone()),
+                without: Some(without.to_owned()),
                 ..Libraries::default()
             };
             asker.ask(&DescribeTask { libraries: libraries.clone() })?;

@@ -77,7 +77,7 @@ pub fn libraries(
         true => Some(extension_file(extension, without)?.to_string_lossy().into_owned()),
         false => None,
     };
-    Ok(Libraries { sqlite, extension, ..Libraries::default() })
+    Ok(Libraries { sqlite, extension, without: Some(without.to_owned()), ..Libraries::default() })
 }
 
 fn replay(

@@ -18,6 +18,8 @@ pub struct Libraries {
     pub batch_atomic: bool,
     /// Keep SQLite from syncing the directory of a rollback journal, as builds with `SQLITE_DISABLE_DIRSYNC` do.
     pub no_directory_sync: bool,
+    /// What can be done where the extension does not load, but to build it: `or leave it out`.
+    pub without: Option<String>,
 }
 
 /// The SQLite of `libraries`, with the extension in it if there is one.
@@ -51,10 +53,13 @@ pub fn load(libraries: &Libraries) -> Result<Api, Refusal> {
         throw_away.load_extension(extension).map_err(|error| {
             // waldio's own words for a wrong value in the environment, where `--waldio-option` puts it.
             let remedy = if error.message.contains("environment variable WALDIO_") {
-                "mend the option, or the variable, or leave it out"
+                "mend the option, or the variable, or leave it out".to_owned()
             } else {
-                "build it with `cargo build --release -p waldio`, or measure without it (`joj bench --modes \
-                 delete,truncate,persist,memory,off,wal`)"
+                let build = "build it with `cargo build --release -p waldio`";
+                libraries
+                    .without
+                    .iter()
+                    .fold(build.to_owned(), |build, without| format!("{build}, {without}"))
             };
             let version = connection::version(&api).0;
             Refusal::new(format!("SQLite {version} does not load {extension}: {}; {remedy}", error.message))

@@ -175,6 +175,7 @@ impl<'job> Measurer<'job> {
             extension: cell.mode.uses_waldio().then(|| guest_path::WALDIO.to_owned()),
             batch_atomic: cell.batch_atomic,
             no_directory_sync: !cell.directory_sync,
+            without: None,
         }
     }
 
