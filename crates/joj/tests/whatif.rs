@@ -408,6 +408,7 @@ fn what_cannot_be_replayed_is_told_and_nothing_is_left() {
         (&recording, place, &["--class", "cash:*.db"], 2, "there is no class `cash`"),
         (&recording, place, &["--only", "cloud"], 2, "there is no configuration `cloud`"),
         (&recording, place, &["--json", "-", "--markdown", "-"], 2, "only one of --json and --markdown"),
+        (&recording, place, &["--html", "-"], 2, "a page goes to a file"),
         (&recording, place, &["--", "true"], 2, "cannot be used with"),
     ] {
         let mut command: Vec<&dyn AsRef<OsStr>> = vec![&"whatif", recording, &directory];

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use joj_analysis::lab::shards::shard::Shard;
 
 use crate::command_line::lab::crash::CrashOptions;
+use crate::command_line::page_file;
 use crate::command_line::trace::BackendChoice;
 
 pub mod program_crash;
@@ -98,7 +99,7 @@ pub struct ReportOptions {
     pub results: Vec<PathBuf>,
 
     /// Write the report as one HTML page that needs nothing else
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_file())]
     pub html: Option<PathBuf>,
 
     /// Write the report as JSON (docs/lab_format.md); `-` for standard output instead of the tables

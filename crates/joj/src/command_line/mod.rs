@@ -29,6 +29,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use joj_analysis::bench::key::{JournalMode, LogState, Schema, Synchronous, Workload};
@@ -287,7 +288,7 @@ pub struct BenchOptions {
     pub markdown: Option<PathBuf>,
 
     /// Write the result as one HTML page with plots
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_file())]
     pub html: Option<PathBuf>,
 }
 
@@ -395,6 +396,14 @@ pub struct SchemaOptions {
     /// Write each as NAME.schema.json into this directory; it is made
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     pub all: Option<PathBuf>,
+}
+
+/// A file for a page: that is nothing for a terminal, and standard output has the text.
+fn page_file() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|file| match file == "-" {
+        true => Err("a page goes to a file, not to standard output; give another name, or `./-` for a file that is called so"),
+        false => Ok(PathBuf::from(file)),
+    })
 }
 
 /// What a command line lacks that only its command can tell; the exit code for it, which is clap's own.

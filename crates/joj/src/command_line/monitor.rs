@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::command_line::page_file;
+
 /// Behind the options in `joj monitor --help`.
 pub const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +53,7 @@ pub struct MonitorOptions {
     pub json: Option<PathBuf>,
 
     /// Write one HTML page with plots
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_file())]
     pub html: Option<PathBuf>,
 
     /// Write a row for each sample, with a column for each quantity

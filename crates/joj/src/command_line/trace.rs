@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use joj_analysis::trace::export::{FORMATS, TraceFormat};
 
+use crate::command_line::page_file;
 use crate::command_line::units::parse_bytes;
 
 /// Examples and explanations below the list of options.
@@ -128,7 +129,7 @@ pub struct TraceOptions {
     pub markdown: Option<PathBuf>,
 
     /// Write the summary with all pictures as one HTML page
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_file())]
     pub html: Option<PathBuf>,
 
     /// Write when and where requests went, as an SVG picture of the disk with the most of them

@@ -11,6 +11,7 @@ use joj_analysis::bench::key::Word;
 use joj_analysis::recording::whatif::classes::{ClassPattern, FileClass};
 use joj_analysis::recording::whatif::configuration::Configuration;
 
+use crate::command_line::page_file;
 use crate::command_line::whatif::emulated::{ONLY_IN_LAB, WhatifLabOptions};
 use crate::command_line::whatif::row::RowOptions;
 
@@ -100,7 +101,7 @@ pub struct WhatifOptions {
     pub markdown: Option<PathBuf>,
 
     /// Write the result as one HTML page with bars
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_file())]
     pub html: Option<PathBuf>,
 
     /// The command to record first, behind `--`, in the current directory. Where the result has standard output (`--json -`, `--markdown -`),
