@@ -86,12 +86,9 @@ impl FileTree {
     /// The tree before the first call.
     pub fn before(&self) -> Entries {
         let mut entries = Entries::new();
-        for file in &self.files {
+        let there = (0..).map(FileIndex).zip(&self.files).filter(|(index, _)| self.was_there(*index));
+        for (_, file) in there {
             let Some((path, bytes)) = &file.before else { continue };
-            // O_CREAT makes it where nothing says that it had bytes before.
-            if file.is_doubtful && *bytes == 0 {
-                continue;
-            }
             let entry = match &file.entry {
                 TreeEntry::Directory => TreeEntry::Directory,
                 _ => TreeEntry::File(*bytes),
@@ -124,6 +121,23 @@ impl FileTree {
     /// The file that has a name after those calls.
     pub fn file_of(&self, path: &str) -> Option<FileIndex> {
         self.names.get(path).copied()
+    }
+
+    /// The names after those calls, with their files.
+    pub fn names(&self) -> impl Iterator<Item = (&str, FileIndex)> {
+        self.names.iter().map(|(path, file)| (path.as_str(), *file))
+    }
+
+    /// Whether a file is a directory.
+    pub fn is_directory(&self, file: FileIndex) -> bool {
+        self.files[file.0 as usize].entry == TreeEntry::Directory
+    }
+
+    /// Whether it was there before the first call.
+    pub fn was_there(&self, file: FileIndex) -> bool {
+        let state = &self.files[file.0 as usize];
+        // O_CREAT makes it where nothing says that it had bytes before.
+        state.before.as_ref().is_some_and(|(_, bytes)| !state.is_doubtful || *bytes > 0)
     }
 
     /// A file that was there: later calls say nothing of what it was before.

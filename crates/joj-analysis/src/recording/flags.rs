@@ -14,6 +14,10 @@ pub const O_EXCL: u32 = 0o200;
 pub const O_TRUNC: u32 = 0o1000;
 /// Every write goes to its end.
 pub const O_APPEND: u32 = 0o2000;
+/// The bits of O_DSYNC and O_SYNC: each write is durable when it returns.
+pub const O_SYNC_BITS: u32 = 0o4_010_000;
+/// RWF_DSYNC and RWF_SYNC: this write is durable when it returns.
+pub const RWF_SYNC_BITS: u32 = 2 | 4;
 /// Of a write: to the end of the file, whatever its place says.
 pub const RWF_APPEND: u32 = 0x10;
 /// Of a write: where its place says, in spite of O_APPEND.

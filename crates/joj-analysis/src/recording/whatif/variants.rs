@@ -4,15 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CREAT, O_EXCL};
+use crate::recording::flags::{O_CREAT, O_EXCL, O_SYNC_BITS, RWF_SYNC_BITS};
 use crate::recording::whatif::classes::ClassPaths;
 use crate::recording::whatif::classes::open_files::{OpenFiles, is_unnamed};
 use crate::trace::texts::{Text, Texts};
-
-/// Bits of O_DSYNC and of O_SYNC.
-const O_SYNC_BITS: u32 = 0o10_000 | 0o4_000_000;
-/// RWF_DSYNC and RWF_SYNC of pwritev2(2).
-const RWF_SYNC_BITS: u32 = 2 | 4;
 
 /// With the files of a class below another directory.
 ///

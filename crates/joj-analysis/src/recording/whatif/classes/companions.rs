@@ -17,6 +17,8 @@ use crate::trace::texts::{Text, Texts};
 pub struct Companions {
     /// Of each path the names of the databases that it is a file of.
     owners: BTreeMap<Text, BTreeSet<String>>,
+    /// Those that are called so. The others are names that such a file also had.
+    called_so: BTreeSet<Text>,
 }
 
 impl Companions {
@@ -31,6 +33,7 @@ impl Companions {
             }
         }
         found.add_commits_of_several(recording, &files);
+        found.called_so = found.owners.keys().copied().collect();
         found.follow_names(recording, &files);
         found
     }
@@ -38,6 +41,11 @@ impl Companions {
     /// Whether a database decides of what class a path is.
     pub fn is_one(&self, path: Text) -> bool {
         self.owners.contains_key(&path)
+    }
+
+    /// Whether it is by its own name that a database decides.
+    pub fn is_called_so(&self, path: Text) -> bool {
+        self.called_so.contains(&path)
     }
 
     /// Those whose databases are among the files of a class. A file of several databases is permanent where one of them is, and may be lost

@@ -1,14 +1,18 @@
 //! Which files of a recording belong together: databases with their journals, and caches, by their names.
 //!
-//! A file that gets a name of a class, or had one, is of the class: programs write `app.db.new` and rename it. All that is below a
-//! directory of a class is of the class. The files beside a database are of its class.
+//! A file that gets a name of permanent files, or had one, is permanent. A cache or a temporary file has to have such names alone in the
+//! end. All that is below a directory of a class is of the class. The files beside a database are of its class.
 //!
 //! ```text
+//! losable           which files are caches or temporary
+//! file_lives        the names of each file, from its first call to its last
 //! named_otherwise   how many files have the name of a class, and another class
 //! companions        which files lie beside databases
 //! open_files        of what class a file is that is open
 //! ```
 
+mod losable;
+mod file_lives;
 pub mod named_otherwise;
 pub mod companions;
 pub mod open_files;
@@ -18,14 +22,15 @@ use std::ops::Bound;
 
 use thiserror::Error;
 
-use crate::bench::key::{Word, words};
+use crate::bench::key::words;
 use crate::recording::Recording;
 use crate::recording::call::CallKind;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
 use crate::recording::whatif::classes::companions::Companions;
+use crate::recording::whatif::classes::losable::Losable;
 use crate::recording::whatif::classes::open_files::OpenFiles;
 use crate::recording::whatif::pattern;
-use crate::trace::texts::Text;
+use crate::trace::texts::{Text, Texts};
 
 words! {
     /// What files are worth, as the user says it of their names.
@@ -87,31 +92,39 @@ pub fn of(
     patterns: &[ClassPattern],
 ) -> Result<ClassPaths, ClassError> {
     let companions = Companions::find(recording);
-    let named = |class: FileClass| named(recording, class, patterns, &companions);
-    let mut found = named(class)?;
-    for stronger in FileClass::ALL.iter().filter(|other| other.strength() > class.strength()) {
-        for path in named(*stronger)? {
-            found.remove(&path);
+    let mut found = match class {
+        FileClass::Permanent => named(recording, class, patterns, &companions)?,
+        FileClass::Cache | FileClass::Temporary => {
+            Losable::of(recording, patterns, &companions).paths(class)?
         }
-    }
-    for directory in OpenFiles::find(recording).directories_of_others(&found) {
+    };
+    remove_shared_directories(recording, &mut found);
+    Ok(found)
+}
+
+/// Takes away directories that also hold files that are not of the class, and those that get a name that is not of it, or had one.
+fn remove_shared_directories(recording: &Recording, found: &mut ClassPaths) {
+    let files = OpenFiles::find(recording);
+    for directory in files.directories_of_others(found) {
         found.remove(&directory);
     }
     let used = used_paths(recording);
-    let is_pure = |path: &Text| {
-        let below = used_below(&used, recording.texts.get(*path));
-        below.iter().all(|(_, inside)| found.contains(inside))
-    };
-    Ok(found.iter().copied().filter(is_pure).collect())
-}
-
-impl FileClass {
-    /// A file that has several classes has the one with the highest.
-    fn strength(self) -> u8 {
-        match self {
-            Self::Permanent => 2,
-            Self::Temporary => 1,
-            Self::Cache => 0,
+    let pairs = files.pairs(recording);
+    loop {
+        let before = found.len();
+        let is_pure = |path: &Text| {
+            let below = used_below(&used, recording.texts.get(*path));
+            below.iter().all(|(_, inside)| found.contains(inside))
+        };
+        *found = found.iter().copied().filter(is_pure).collect();
+        for (_, one, other) in pairs.iter().filter(|(kind, ..)| *kind == CallKind::Rename) {
+            if found.contains(one) != found.contains(other) {
+                found.remove(one);
+                found.remove(other);
+            }
+        }
+        if found.len() == before {
+            return;
         }
     }
 }
@@ -140,10 +153,16 @@ impl<'a> Patterns<'a> {
         })
     }
 
-    /// Whether that makes it a file of the class.
+    /// Whether it or a directory above has such a name.
+    fn name_with_above(&self, path: &str) -> bool {
+        let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+        ends.filter(|end| *end > 0).any(|end| self.name(&path[..end]))
+    }
+
+    /// Whether a name makes it a file of the class.
     fn mean(&self, path: &str) -> bool {
         let is_of_the_system = || OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder));
-        self.name(path) && !(self.is_default && is_of_the_system())
+        self.name_with_above(path) && !(self.is_default && is_of_the_system())
     }
 }
 
@@ -198,22 +217,34 @@ fn whole(
             continue;
         }
         // All files are known by now.
-        let mut mixed = None;
-        for (_, one, other) in pairs.iter().filter(|(kind, ..)| *kind == CallKind::Rename) {
-            match what_moves(&used, &found, [texts.get(*one), texts.get(*other)]) {
-                Moved::Neither => {}
-                Moved::SuchFiles => found.extend([*one, *other]),
-                Moved::Both => mixed = mixed.or(Some(*one)),
-            }
-        }
+        let mixed = add_moved_directories(&used, &pairs, &mut found, texts);
         if found.len() > before {
             continue;
         }
-        return match mixed {
-            Some(directory) => Err(ClassError::Renamed(texts.get(directory).to_owned())),
-            None => Ok(found),
-        };
+        return mixed.map_or(Ok(found), Err);
     }
+}
+
+/// Adds directories that are renamed and have only files of the class in them. Gives one that has others, too.
+fn add_moved_directories(
+    used: &BTreeMap<&str, Text>,
+    pairs: &[(CallKind, Text, Text)],
+    found: &mut ClassPaths,
+    texts: &Texts,
+) -> Option<ClassError> {
+    let mut mixed = None;
+    for (_, one, other) in pairs.iter().filter(|(kind, ..)| *kind == CallKind::Rename) {
+        let names = [texts.get(*one), texts.get(*other)];
+        match what_moves(used, found, names) {
+            Moved::Neither => {}
+            Moved::SuchFiles => {
+                found.extend([*one, *other]);
+                found.extend(names.iter().flat_map(|name| used_below(used, name)).map(|(_, text)| text));
+            }
+            Moved::Both => mixed = mixed.or_else(|| Some(ClassError::Renamed(names[0].to_owned()))),
+        }
+    }
+    mixed
 }
 
 /// Paths that calls name below a directory.
@@ -255,9 +286,9 @@ fn what_moves(used: &BTreeMap<&str, Text>, found: &ClassPaths, names: [&str; 2])
 mod tests {
     use super::*;
     use crate::recording::call::RecordedCall;
-    use crate::recording::flags::O_TMPFILE;
+    use crate::recording::flags::{O_CREAT, O_TMPFILE};
 
-    /// Each with its kind and one or two paths.
+    /// Each with its kind and one or two paths. What is opened is made if it is not there.
     pub(super) fn recording(calls: &[(CallKind, &str, &str)]) -> Recording {
         let mut recording = Recording::default();
         for (number, (kind, path, second)) in (1..).zip(calls) {
@@ -267,6 +298,7 @@ mod tests {
                 path,
                 second_path,
                 description: number,
+                flags: if *kind == CallKind::Open { O_CREAT } else { 0 },
                 ..RecordedCall::default()
             };
             recording.calls.push(call);
@@ -324,27 +356,31 @@ mod tests {
     fn a_file_that_is_renamed_into_the_class_is_of_it() {
         let calls = [(OPEN, "/h/new", ""), (RENAME, "/h/new", "/h/x.cache"), (OPEN, "/h/other", "")];
         assert_eq!(found(&calls, &[]).unwrap(), ["/h/new", "/h/x.cache"]);
-        let whole = [(OPEN, "/h/cache/a", ""), (RENAME, "/h/cache", "/h/old"), (OPEN, "/h/old/b", "")];
-        assert_eq!(found(&whole, &[]).unwrap(), ["/h/cache", "/h/cache/a", "/h/old", "/h/old/b"]);
+        let whole = [(OPEN, "/h/new/a", ""), (RENAME, "/h/new", "/h/cache"), (OPEN, "/h/cache/b", "")];
+        assert_eq!(found(&whole, &[]).unwrap(), ["/h/cache", "/h/cache/b", "/h/new", "/h/new/a"]);
+        let out = [(OPEN, "/h/cache/a", ""), (RENAME, "/h/cache", "/h/old"), (OPEN, "/h/old/b", "")];
+        assert_eq!(found(&out, &[]).unwrap(), [""; 0]);
     }
 
     #[test]
     fn all_names_that_a_file_gets_while_it_is_open_are_of_one_class() {
         // With a name of its own, and without one.
-        for (path, flags) in [("/h/new", 0), ("/h", O_TMPFILE)] {
+        for (path, flags) in [("/h/new.cache", O_CREAT), ("/h", O_TMPFILE)] {
             let mut recording = recording(&[
                 (OPEN, path, ""),
                 (CallKind::Link, "", "/h/x.cache"),
-                (CallKind::Link, "", "/h/x.p"),
+                (CallKind::Link, "", "/h/y.cache"),
             ]);
             recording.calls.iter_mut().for_each(|call| call.description = 1);
             recording.calls[0].flags = flags;
-            let permanent = (FileClass::Permanent, "*.p".to_owned());
+            let permanent = (FileClass::Permanent, "y*".to_owned());
+            let one_alone = (FileClass::Cache, "x*".to_owned());
             let found = |patterns: &[ClassPattern]| {
                 let found = super::of(&recording, FileClass::Cache, patterns).unwrap();
                 (OpenFiles::find(&recording).is_of(1, &found), found.len())
             };
-            assert_eq!(found(&[]), (Some(true), if flags == 0 { 3 } else { 2 }), "{path}");
+            assert_eq!(found(&[]), (Some(true), if flags == O_CREAT { 3 } else { 2 }), "{path}");
+            assert_eq!(found(&[one_alone]), (Some(false), 0), "{path}");
             assert_eq!(found(&[permanent]), (Some(false), 0), "{path}");
         }
     }
@@ -385,7 +421,7 @@ mod tests {
             (OPEN, "/h/d/x.cache", ""),
             (OPEN, "/h/d/b", ""),
             (RENAME, "/h/d", "/h/e"),
-            (RENAME, "/h/d/b", "/h/e/y.cache"),
+            (RENAME, "/h/e/b", "/h/e/y.cache"),
         ];
         assert!(found(&calls, &["*.cache"]).unwrap().contains(&"/h/d/b".to_owned()));
     }

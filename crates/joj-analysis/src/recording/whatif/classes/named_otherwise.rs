@@ -22,6 +22,8 @@ pub struct NamedOtherwise {
     pub temporary: u64,
     /// Files of the system, which [`super::CACHE_PATTERN`] does not mean.
     pub of_the_system: u64,
+    /// Files that have other names in the end, or share one with a file that is not of the class.
+    pub of_others: u64,
 }
 
 impl NamedOtherwise {
@@ -36,13 +38,9 @@ impl NamedOtherwise {
         let companions = Companions::find(recording);
         let used = used_paths(recording);
         let named = Patterns::of(class, patterns);
-        // With what is below such a directory.
-        let has_name = |path: &str| {
-            let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
-            ends.filter(|end| *end > 0).any(|end| named.name(&path[..end]))
-        };
-        let of = |class: FileClass| super::named(recording, class, patterns, &companions);
-        let (permanent, temporary) = (of(FileClass::Permanent)?, of(FileClass::Temporary)?);
+        let permanent = super::named(recording, FileClass::Permanent, patterns, &companions)?;
+        let temporary = super::of(recording, FileClass::Temporary, patterns)?;
+        let of_class = super::of(recording, class, patterns)?;
         let directories = directories(recording);
         // A name that was only looked for in vain is no file.
         let there = recording.calls.iter().filter(|call| call.result >= 0);
@@ -51,7 +49,9 @@ impl NamedOtherwise {
             used_below(&used, path).is_empty() && !directories.contains(text) && there.contains(text)
         };
         let mut found = Self::default();
-        for (path, text) in used.iter().filter(|(path, text)| has_name(path) && is_file(path, text)) {
+        for (path, text) in
+            used.iter().filter(|(path, text)| named.name_with_above(path) && is_file(path, text))
+        {
             if companions.is_one(*text) {
                 found.of_databases += 1;
             } else if class != FileClass::Permanent && permanent.contains(text) {
@@ -60,6 +60,8 @@ impl NamedOtherwise {
                 found.temporary += 1;
             } else if named.is_default && OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder)) {
                 found.of_the_system += 1;
+            } else if !of_class.contains(text) {
+                found.of_others += 1;
             }
         }
         Ok(found)
@@ -73,6 +75,7 @@ impl NamedOtherwise {
             (self.permanent, "permanent by another pattern or name"),
             (self.temporary, "temporary by another pattern or name"),
             (self.of_the_system, "below /etc or /usr, where no name alone makes a cache"),
+            (self.of_others, "also under a name that is not of the class"),
         ];
         let told = reasons.into_iter().filter(|(files, _)| *files > 0);
         let told =
@@ -141,6 +144,24 @@ mod tests {
         assert_eq!(counts(Cache, &[(Cache, "*.c"), (Permanent, "*.p")]), [0, 1, 0, 0]);
         assert_eq!(counts(Temporary, &[(Temporary, "*.c"), (Permanent, "*.p")]), [0, 1, 0, 0]);
         assert_eq!(counts(Cache, &[(Cache, "*.none"), (Permanent, "*.p")]), [0; 4]);
+    }
+
+    #[test]
+    fn files_that_also_have_a_name_of_others_are_counted() {
+        let recording = recording(&[
+            (OPEN, "/h/doc", ""),
+            (OPEN, "/h/cache/n", ""),
+            (CallKind::Rename, "/h/cache/n", "/h/doc"),
+            (OPEN, "/h/d", ""),
+            (CallKind::Link, "/h/d", "/h/cache/l"),
+        ]);
+        let found = NamedOtherwise::find(&recording, FileClass::Cache, &[]).unwrap();
+        assert_eq!(found, NamedOtherwise { of_others: 2, ..NamedOtherwise::default() });
+        assert_eq!(
+            found.told(&["*cache*"], "a cache", FileClass::Cache),
+            "no file of it that is named *cache* is a cache: 2 are also under a name that is not of the class; name some with --class \
+             'cache:PATTERN'"
+        );
     }
 
     #[test]
