@@ -349,6 +349,22 @@ fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
 }
 
 #[test]
+fn rows_that_names_decide_cannot_be_had_where_names_are_hidden() {
+    let scratch = Scratch::new("whatif-hidden");
+    let (text, recording) = (scratch.file("app.strace"), scratch.file("app.joj"));
+    std::fs::write(&text, application()).expect("a file");
+    printed(&joj(&[&"record", &"--import", &text, &"-o", &recording, &"--hide-names"]));
+    let only = "recorded,databases-in-ram,caches-in-ram,caches-no-sync,by-class";
+    let words = ["--rounds", "1", "--only", only, "--class", "cache:*.text", "--class", "temporary:*.db"];
+    for (name, found) in rows_of(&whatif(&recording, scratch.as_ref(), &words)) {
+        match name.as_str() {
+            "recorded" | "databases-in-ram" => drop(found.expect("SQLite's endings stay")),
+            _ => assert!(found.expect_err("no names").starts_with("the names in it are hidden"), "{name}"),
+        }
+    }
+}
+
+#[test]
 fn the_result_is_text_and_markdown_and_a_page() {
     let scratch = Scratch::new("whatif-forms");
     let recording = record(&scratch, "app", application());

@@ -28,6 +28,10 @@ use crate::whatif::memory::{self, IN_REPLAY};
 /// Variables with which waldio's commits are not as durable as the rows say.
 const OF_DURABILITY: [&str; 3] = ["WALDIO_DURABILITY", "WALDIO_GROUP", "WALDIO_NO_SYNC"];
 
+/// Why rows of classes cannot be had of a recording without names. What is left of them may name a cache, but no document in a directory
+/// of caches, and nothing that has to stay permanent.
+const NAMES_HIDDEN: &str = "the names in it are hidden (`--hide-names`), and by them files are told apart; record the program without that";
+
 /// What a configuration is a replay of.
 #[derive(Debug)]
 pub enum RowSetting {
@@ -135,6 +139,11 @@ impl WhatifSettings {
     fn setting(&self, configuration: Configuration, options: &WhatifOptions) -> Result<RowSetting, String> {
         let recording = &self.recorded.recording;
         let on_disk = |plan: Arc<Plan>| RowSetting::Calls { plan, in_memory: InMemory::Nothing };
+        if configuration.is_by_names()
+            && recording.header.recording.as_ref().is_some_and(|facts| facts.names_hidden)
+        {
+            return Err(NAMES_HIDDEN.to_owned());
+        }
         match configuration {
             Configuration::Recorded => Ok(on_disk(Arc::clone(&self.recorded))),
             Configuration::NoSync => {

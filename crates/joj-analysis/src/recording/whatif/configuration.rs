@@ -96,6 +96,11 @@ impl Configuration {
         matches!(self, Self::Wal | Self::Waldio)
     }
 
+    /// True where the names of files say what may be lost.
+    pub fn is_by_names(self) -> bool {
+        matches!(self, Self::CachesInMemory | Self::CachesNoSync | Self::ByClass)
+    }
+
     /// True where commits are made through SQLite, and the other calls as recorded.
     pub fn has_commits(self) -> bool {
         matches!(self, Self::Wal | Self::Waldio | Self::Bounded | Self::Normal)
