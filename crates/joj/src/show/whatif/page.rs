@@ -34,7 +34,7 @@ pub fn document(recording: &str, body: &str) -> String {
 /// What stands below the title.
 pub fn body(result: &WhatifResult) -> String {
     let lines: Vec<String> = head(result).iter().map(|line| escape(line)).collect();
-    let whiskers = if result.rounds > 1 { " Whiskers: the lowest and the highest round." } else { "" };
+    let whiskers = if result.rounds > 1 { " Whiskers: low to high." } else { "" };
     format!(
         "<p class=\"facts\">{}</p>\n{}<p>Bars: <span class=\"key\" \
          style=\"background:{}\"></span>elapsed<span class=\"key\" style=\"background:{}\"></span>in storage, of all threads \
