@@ -234,8 +234,14 @@ INLINE void begins_call(struct begun *thread, u32 id, u64 number, struct pt_regs
 
 INLINE bool times_out(u64 number, s64 result) {
   switch (number) {
+    case CALL_MQ_TIMEDSEND:
+    case CALL_MQ_TIMEDRECEIVE:
     case CALL_FUTEX: return result == -ETIMEDOUT;
-    case CALL_SIGTIMEDWAIT: return result == -11;  // EAGAIN
+    // EAGAIN; of a socket that waits, too (SO_RCVTIMEO).
+    case CALL_SEMTIMEDOP:
+    case CALL_RECVFROM:
+    case CALL_RECVMSG:
+    case CALL_SIGTIMEDWAIT: return result == -11;
 #ifdef CALL_SELECT
     case CALL_SELECT:
     case CALL_POLL:

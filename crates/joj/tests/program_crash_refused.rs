@@ -132,5 +132,5 @@ fn what_cannot_be_is_told_before_anything_starts() {
     assert_eq!(fs::read_to_string(&check).expect("the check"), "exit 0\n");
     fs::remove_file(&check).expect("removed");
     let (code, said) = told(&crash(&["--check", "true", "--device", "nothing-like-it", "--", "true"]));
-    assert!(said.contains("nothing-like-it") && code == Some(1), "{code:?}, {said}");
+    assert!(said.contains("nothing-like-it") && code == Some(2), "{code:?}, {said}");
 }

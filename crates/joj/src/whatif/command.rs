@@ -350,6 +350,19 @@ fn waits_for_locks(settings: &WhatifSettings) -> Option<String> {
     })
 }
 
+/// Said where the program's threads sleep, or wait until a limit is over: they may keep a rate or a schedule.
+fn waits_for_time(settings: &WhatifSettings) -> Option<String> {
+    let calls = &settings.recorded.recording.calls;
+    let waited_ns: u64 = calls.iter().filter(|call| call.waits_in_vain()).map(|call| call.bytes).sum();
+    (waited_ns > forecast::recorded_ns(calls) / 20).then(|| {
+        format!(
+            "Its threads slept, or waited until a limit was over, for {} in all. Who keeps a rate or a schedule does so for longer where \
+             storage takes less: then rows are too short, and may not be faster (docs/whatif.md).",
+            duration(waited_ns)
+        )
+    })
+}
+
 /// What to know of the figures.
 fn notes(
     recording: &Recording,
@@ -371,6 +384,7 @@ fn notes(
         );
     }
     notes.extend(waits_for_locks(settings));
+    notes.extend(waits_for_time(settings));
     notes.extend(measured.notes.iter().cloned());
     let header = &recording.header;
     if let Some(facts) = &header.recording {

@@ -8,7 +8,7 @@
 use crate::recording::whatif::breakdown::BlockedPart;
 use crate::recording::whatif::configuration::Configuration;
 use crate::recording::whatif::outcome::{WhatifFigures, WhatifResult, WhatifRow};
-use crate::recording::whatif::standing::{GAIN_MIN, Standing, standing};
+use crate::recording::whatif::standing::{GAIN_MIN, Standing, another_length, standing};
 use crate::statistics::Estimate;
 
 /// With fewer rounds every difference may be chance.
@@ -30,6 +30,7 @@ fn has_waits(row: &WhatifRow) -> bool {
 pub fn sentences(result: &WhatifResult) -> Vec<String> {
     let Some(recorded) = result.figures(Configuration::Recorded) else { return Vec::new() };
     let mut said = vec![where_time_goes(result, recorded)];
+    said.extend(another_length(result, recorded));
     said.extend(truth(result));
     said.extend(not_known(result));
     let others = result.rows.iter().filter(|row| row.configuration != Configuration::Recorded);

@@ -1,11 +1,26 @@
 //! Whether a configuration is faster than the recorded one, as far as that was measured.
 
-use crate::recording::whatif::outcome::WhatifFigures;
+use crate::recording::whatif::outcome::{WhatifFigures, WhatifResult};
 
 /// A smaller gain is not worth a change.
 pub const GAIN_MIN: f64 = 0.05;
 /// On an emulated disk two rows that differ by no more are the same.
 const SAME_MAX: f64 = 0.01;
+
+/// The recorded one is as long as the recording where it differs by no larger a part.
+const LENGTHS_DIFFER_MIN: f64 = 0.1;
+
+/// What to say where the recorded one is not as long as the recording.
+pub fn another_length(result: &WhatifResult, recorded: &WhatifFigures) -> Option<String> {
+    let differs = recorded.elapsed_ns.median / result.recorded_ns as f64 - 1.0;
+    (differs.is_finite() && differs.abs() > LENGTHS_DIFFER_MIN).then(|| {
+        format!(
+            "As recorded differs from the recording's length by {:+.0} %: this disk takes another time, or its threads waited for a \
+             processor, which no row has.",
+            differs * 100.0
+        )
+    })
+}
 
 /// How a configuration stands beside the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,5 +65,29 @@ fn beside(figures: &WhatifFigures, recorded: &WhatifFigures, is_emulated: bool) 
         true if figures.elapsed_ns.median > recorded.elapsed_ns.median => Standing::Slower,
         true if figures.ratio.median > 1.0 - GAIN_MIN => Standing::LittleFaster,
         true => Standing::Faster,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Estimate;
+
+    #[test]
+    fn another_length_than_the_recording_s_is_told() {
+        let one = |value: f64| Estimate::of(&[value]).unwrap();
+        let figures = WhatifFigures {
+            elapsed_ns: one(150e6),
+            waits: None,
+            ratio: one(1.0),
+            blocked_ns: one(1e6),
+            syncs: None,
+            device_bytes: None,
+            differing: 0,
+        };
+        let said =
+            |recorded_ns| another_length(&WhatifResult { recorded_ns, ..WhatifResult::default() }, &figures);
+        assert!(said(200_000_000).unwrap().contains(" by -25 %:"));
+        assert_eq!((said(151_000_000), said(0)), (None, None));
     }
 }

@@ -84,9 +84,11 @@ impl WaitsInVain {
         let is_wait = |row: &usize| is_wait(&calls[*row]) && !told_again.contains(row);
         let last_rows = rows().map(|mut own| own.rfind(is_wait).unwrap_or(0)).collect();
         let is_woken = |row: &usize| calls[*row].kind == CallKind::Woken && calls[*row].result != 0;
+        // Who is alone waits for time.
+        let is_alone = order.threads.len() < 2;
         let last_woken = rows().map(|mut own| {
             let ends = own.clone().any(|row| calls[row].kind == CallKind::Ended);
-            if ends { own.rfind(is_woken).unwrap_or(0) } else { usize::MAX }
+            if ends && !is_alone { own.rfind(is_woken).unwrap_or(0) } else { usize::MAX }
         });
         let last_woken = last_woken.collect();
         let threads = order.threads.iter().map(|_| OfThread::default()).collect();
