@@ -286,15 +286,20 @@ fn no_call_leaves_the_directory_and_a_full_disk_is_told() {
     let text = "1 00:00:00.1 open(\"/big\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3\n1 00:00:00.2 write(3, \"x\", 1048576) = 1048576\n\
         1 00:00:00.3 write(3, \"x\", 1048576) = 1048576\n";
     let recording = replay::record(&scratch, "full", text);
+    let short = "1 00:00:00.1 open(\"/big\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3\n1 00:00:00.2 write(3, \"x\", 1048576) = 1048576\n\
+        1 00:00:00.3 ftruncate(3, 0) = 0\n";
+    let recording_short = replay::record(&scratch, "short", short);
     let before =
         "1 00:00:00.1 open(\"/big\", O_RDONLY) = 3\n1 00:00:00.2 pread64(3, \"x\", 10, 1048576) = 10\n";
     let recording_before = replay::record(&scratch, "before", before);
     let small = scratch.file("small");
     std::fs::create_dir(&small).expect("a directory");
     let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99; \"$2\" replay \"$3\" \"$1\"; code=$?; ls \"$1\"; exit $code";
-    for (recording, what) in
-        [(&recording, "write"), (&recording_before, "the files that were there before need 1,025 KiB, and 2")]
-    {
+    for (recording, what) in [
+        (&recording, "write"),
+        (&recording_short, "bytes wrote 2"),
+        (&recording_before, "the files that were there before need 1,025 KiB, and 2"),
+    ] {
         let output = Command::new("unshare")
             .args(["-rm", "sh", "-c", script, "sh"])
             .arg(&small)

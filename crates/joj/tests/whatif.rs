@@ -5,6 +5,7 @@
 mod record;
 mod replay;
 mod waldio;
+mod whatif_made;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use replay::{Scratch, joj, printed, record, told};
 use serde_json::Value;
+use whatif_made::{Text, names_of_whatif, rows_of, whatif};
 
 /// Commits in DELETE mode: each has a sync of the journal, of its directory, and of the database.
 const COMMITS: u64 = 30;
@@ -24,45 +26,6 @@ const OTHER_SYNCS: u64 = 7;
 const CACHE_SYNCS: u64 = 3;
 /// Think time of the recording.
 const THINK_NS: f64 = 200e6;
-
-/// Text of strace, a line every 100 us.
-#[derive(Default)]
-struct Text {
-    text: String,
-    now_us: u64,
-}
-
-impl Text {
-    fn line(&mut self, call: &str) -> &mut Self {
-        let now_us = 1_700_000_000_000_000 + self.now_us;
-        self.text += &format!("1 {}.{:06} {call} <0.000010>\n", now_us / 1_000_000, now_us % 1_000_000);
-        self.now_us += 100;
-        self
-    }
-
-    /// A page of a database is written, as SQLite does it with a journal that it deletes.
-    fn commit(&mut self, page: u64) -> &mut Self {
-        self.line(r#"open("/d/app.db-journal", O_RDWR|O_CREAT, 0644) = 4"#)
-            .line(r#"pwrite64(4, ""..., 512, 0) = 512"#)
-            .line("fdatasync(4) = 0")
-            .line(r#"open("/d", O_RDONLY|O_DIRECTORY) = 5"#)
-            .line("fsync(5) = 0")
-            .line("close(5) = 0")
-            .line(r#"pwrite64(3, ""..., 4096, 0) = 4096"#)
-            .line(&format!(r#"pwrite64(3, ""..., 4096, {}) = 4096"#, page * 4096))
-            .line("fdatasync(3) = 0")
-            .line("close(4) = 0")
-            .line(r#"unlink("/d/app.db-journal") = 0"#)
-    }
-
-    /// A file is written and made durable.
-    fn file(&mut self, name: &str) -> &mut Self {
-        self.line(&format!(r#"open("{name}", O_RDWR|O_CREAT|O_TRUNC, 0644) = 6"#))
-            .line(r#"write(6, ""..., 1000) = 1000"#)
-            .line("fsync(6) = 0")
-            .line("close(6) = 0")
-    }
-}
 
 /// Commits, caches, and think time.
 fn application() -> String {
@@ -80,29 +43,6 @@ fn text_of_application() -> Text {
         text.file(&if file < CACHE_SYNCS { format!("/d/Cache/{file}") } else { format!("/d/{file}.text") });
     }
     text
-}
-
-/// The JSON of `joj whatif` with these further words.
-fn whatif(recording: &Path, directory: &Path, words: &[&str]) -> Value {
-    let mut command: Vec<&dyn AsRef<OsStr>> = vec![&"whatif", &recording, &directory, &"--json", &"-"];
-    command.extend(words.iter().map(|word| word as &dyn AsRef<OsStr>));
-    serde_json::from_str(&printed(&joj(&command))).expect("JSON")
-}
-
-/// By configuration its figures, or the reason why there are none.
-fn rows_of(result: &Value) -> BTreeMap<String, Result<Value, String>> {
-    let rows = result["rows"].as_array().expect("rows").iter();
-    let outcome = |row: &Value| match row["outcome"].get("measured") {
-        Some(figures) => Ok(figures.clone()),
-        None => Err(row["outcome"]["unavailable"].as_str().expect("a reason").to_owned()),
-    };
-    rows.map(|row| (row["configuration"].as_str().expect("a name").to_owned(), outcome(row))).collect()
-}
-
-fn names_of_whatif(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).expect("a directory");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("joj-whatif") || name.starts_with("joj-replay")).collect()
 }
 
 #[test]

@@ -200,11 +200,13 @@ fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome:
         outcome.written_bytes += moved_bytes;
     }
     kind.differ += u64::from(!is_same(call, result));
-    if FULL.contains(&-result) && call.result != result {
+    let is_short = call.kind.is_write() && (0..call.result).contains(&result);
+    if is_short || (FULL.contains(&-result) && call.result != result) {
         let texts = &shared.plan.recording.texts;
         let path = texts.get(call.path);
         let what = if path.is_empty() { String::new() } else { format!(" of {path}") };
-        shared.end(Lack::Room(format!("{}{what} of {} bytes failed", call.kind.text(), call.bytes)));
+        let how = if is_short { format!("wrote {result}") } else { "failed".to_owned() };
+        shared.end(Lack::Room(format!("{}{what} of {} bytes {how}", call.kind.text(), call.bytes)));
     } else if -result == NO_DESCRIPTOR && call.result != result {
         shared.end(Lack::Descriptors);
     } else if signal::is_stopped() {

@@ -110,9 +110,18 @@ impl<'a> Losable<'a> {
         };
         let was_elsewhere = life.paths.iter().any(|path| !found.contains(path));
         let uses = life.uses_elsewhere(|path| found.contains(&path));
+        // Commits of a database are synced in the files beside it.
+        let has_commits = life.paths.iter().any(|path| !found.contains(path) && self.has_files_beside(*path));
         let is_short = life.is_directory
-            || uses.opens <= USES_ELSEWHERE_MAX.opens && uses.syncs <= USES_ELSEWHERE_MAX.syncs;
+            || uses.opens <= USES_ELSEWHERE_MAX.opens
+                && uses.syncs <= USES_ELSEWHERE_MAX.syncs
+                && !has_commits;
         stays && (!was_elsewhere || !life.was_there && is_short)
+    }
+
+    fn has_files_beside(&self, path: Text) -> bool {
+        let path = self.recording.texts.get(path);
+        SQLITE_ENDINGS.iter().any(|ending| self.used.contains_key(format!("{path}{ending}").as_str()))
     }
 
     /// Whether a name that a file has in the end makes it one of the class.
@@ -242,6 +251,17 @@ mod tests {
         commits(&mut made, "/h/cache/new.db");
         assert_eq!(made.caches(), (vec!["/h/cache/new.db", "/h/cache/new.db-journal"], 2));
         made.renames("/h/cache/new.db", "/h/main.db");
+        assert_eq!(made.caches(), NONE);
+    }
+
+    #[test]
+    fn a_database_that_had_commits_before_it_is_moved_to_a_cache_is_none_whatever_they_synced() {
+        let mut made = Made::default();
+        made.saves("/h/docs/a.db").opens("/h/docs/a.db-wal", O_RDWR | O_CREAT);
+        for _ in 0..3 {
+            made.syncs();
+        }
+        made.renames("/h/docs/a.db", "/h/cache/a.db").renames("/h/docs/a.db-wal", "/h/cache/a.db-wal");
         assert_eq!(made.caches(), NONE);
     }
 
