@@ -7,7 +7,6 @@ mod replay;
 mod waldio;
 mod whatif_made;
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};

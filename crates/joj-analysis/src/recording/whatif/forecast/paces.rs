@@ -26,7 +26,7 @@ const TIMES_DIFFER_MAX: u64 = 20;
 
 /// Of a thread what its waits go by.
 #[derive(Debug, Default, Clone, Copy)]
-struct OfThread {
+struct ThreadPace {
     /// The end of its last sleep in the forecast.
     slept_ns: u64,
     /// When in the recording its last wait ended that kept a pace.
@@ -41,7 +41,7 @@ struct OfThread {
 pub struct Paces {
     /// By row of a sleep that keeps a pace: how long after the end of the one before it ends.
     intervals: HashMap<usize, Interval>,
-    threads: Vec<OfThread>,
+    threads: Vec<ThreadPace>,
 }
 
 /// The time between a sleep's end and that of the one before.
@@ -72,7 +72,7 @@ impl Paces {
                 }
             }
         }
-        Self { intervals, threads: vec![OfThread::default(); order.threads.len()] }
+        Self { intervals, threads: vec![ThreadPace::default(); order.threads.len()] }
     }
 
     /// When in the recording a thread's last wait ended that kept a pace.
