@@ -141,7 +141,7 @@ fn a_capture_under_way_is_refused() {
 fn a_text_that_is_no_trace_is_refused() {
     let scratch = Scratch::new("text");
     refused(&scratch.holds("notes.txt", b"Milk, bread, and a new disk.\n"), &["notes.txt"]);
-    refused(&scratch.holds("notes.parquet", b"Milk, bread, and a new disk.\n"), &["no saved trace"]);
+    refused(&scratch.holds("notes.parquet", b"Milk, bread, and a new disk.\n"), &["no recording or trace"]);
     refused(&scratch.file("missing.parquet"), &["cannot read", "missing.parquet"]);
 }
 
