@@ -38,13 +38,13 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         .filter_map(|row| row.figures().map(|figures| (row.configuration, figures)))
         .partition(|(_, figures)| figures.differing <= recorded.differing);
     said.extend(changed.iter().map(|(row, figures)| other_results(*row, figures)));
+    said.extend(result.rows.iter().any(has_waits).then(|| WAITS.to_owned()));
     if result.rounds < ROUNDS_MIN {
         said.push(format!(
             "Fewer than {ROUNDS_MIN} rounds tell no difference from chance: take --rounds {ROUNDS_MIN}."
         ));
         return said;
     }
-    said.extend(result.rows.iter().any(has_waits).then(|| WAITS.to_owned()));
     let (few, others): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|(_, figures)| figures.elapsed_ns.has_few_samples());
     let others: Vec<(Configuration, &WhatifFigures, Standing)> = others
