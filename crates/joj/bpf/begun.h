@@ -237,11 +237,11 @@ INLINE bool times_out(u64 number, s64 result) {
     case CALL_MQ_TIMEDSEND:
     case CALL_MQ_TIMEDRECEIVE:
     case CALL_FUTEX: return result == -ETIMEDOUT;
-    // EAGAIN; of a socket that waits, too (SO_RCVTIMEO).
+    // Of a socket that waits, too (SO_RCVTIMEO).
     case CALL_SEMTIMEDOP:
     case CALL_RECVFROM:
     case CALL_RECVMSG:
-    case CALL_SIGTIMEDWAIT: return result == -11;
+    case CALL_SIGTIMEDWAIT: return result == -EAGAIN;
 #ifdef CALL_SELECT
     case CALL_SELECT:
     case CALL_POLL:

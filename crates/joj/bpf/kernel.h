@@ -286,6 +286,7 @@ struct ext4_inode_info {
 
 #define CALL_EPOLL_PWAIT2 441
 #define CALL_PIDFD_SEND_SIGNAL 424
+#define EAGAIN 11
 #define ETIMEDOUT 110
 
 #if defined(__TARGET_x86_64)

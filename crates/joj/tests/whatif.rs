@@ -445,17 +445,24 @@ fn a_command_is_recorded_first_and_runs_where_joj_stands() {
     let output = Command::new(env!("CARGO_BIN_EXE_joj"))
         .current_dir(&scratch)
         .args(["whatif", "--rounds", "1", "--json", "w.json", "-o", "it.joj", "--"])
-        .args(["sh", "-c", "echo text > made; exit 3"])
+        .args(["sh", "-c", "echo text > made; sleep 0.3; exit 3"])
         .output()
         .expect("joj");
     let (code, said) = told(&output);
     assert_eq!(code, Some(0), "{said}");
     let table = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(table.contains("The command ended with exit code 3"), "{table}");
+    // A tracer does not see sleeps.
+    let sees_sleeps = record::methods().contains(&"bpf");
+    assert_eq!(
+        table.contains("Its threads slept, or waited until a limit was over, for 30"),
+        sees_sleeps,
+        "{table}"
+    );
     assert_eq!(scratch.names(), ["it.joj", "made", "w.json"]);
     let json = std::fs::read_to_string(scratch.file("w.json")).expect("JSON");
     let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["recording"], "sh -c echo text > made; exit 3");
+    assert_eq!(json["recording"], "sh -c echo text > made; sleep 0.3; exit 3");
     assert!(json["notes"][0].as_str().is_some_and(|note| note.contains("exit code 3")), "{json:#}");
     assert!(rows_of(&json)["recorded"].is_ok(), "{json:#}");
     let (code, said) = told(&joj(&[&"whatif", &"--", &"/no/such/command"]));

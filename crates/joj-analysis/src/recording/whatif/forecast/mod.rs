@@ -325,9 +325,15 @@ mod tests {
         // It ticks, looks whether it is told, and ends.
         let looks =
             [&[call(1, 1, 0, 30), call(2, 2, 1, 1)][..], &ticks(22), &ticks(43), &[ended(46, 0)]].concat();
-        for (calls, expected) in
-            [(alone, [7, 7, 34]), (again, [33, 33, 72]), (timer, [26, 21, 42]), (looks, [46, 7, 46])]
-        {
+        // The same without the other thread: only time ends its waits.
+        let by_time = looks[1..].to_vec();
+        for (calls, expected) in [
+            (alone, [7, 7, 34]),
+            (again, [33, 33, 72]),
+            (timer, [26, 21, 42]),
+            (looks, [46, 7, 46]),
+            (by_time, [46; 3]),
+        ] {
             let durations_ns: Vec<u64> = calls.iter().map(|call| call.duration_ns.min(1)).collect();
             let Forecast { elapsed_ns, shortest_ns, longest_ns } =
                 Forecast::of(&calls, &order(&calls), &durations_ns, |_| false);
