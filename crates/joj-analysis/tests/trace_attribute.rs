@@ -149,13 +149,15 @@ fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
         flags: RequestFlags::PREFLUSH,
         ..write(kind, time_ns, 0, 0)
     };
+    // The driver's queue has one flush under way at a time.
+    let of_driver = |kind, time_ns| Event { offset: 1, ..flush(kind, time_ns) };
     let mut events = Vec::new();
     for begun_ns in [100, 200, 300] {
         events.push(call(EventKind::SyncBegin, begun_ns));
         events.push(flush(EventKind::Queue, begun_ns + 1));
-        events.push(flush(EventKind::Issue, begun_ns + 2));
+        events.push(of_driver(EventKind::Issue, begun_ns + 2));
         if begun_ns > 100 {
-            events.push(flush(EventKind::Complete, begun_ns + 50));
+            events.push(of_driver(EventKind::Complete, begun_ns + 50));
         }
         events.push(call(EventKind::SyncEnd, begun_ns + 60));
     }
@@ -163,6 +165,45 @@ fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
     let ends: Vec<_> = seen.requests.iter().map(|one| (one.untold, one.completed_ns)).collect();
     assert_eq!(ends, [(true, None), (false, Some(250)), (false, Some(350))]);
     assert_eq!(seen.syncs.iter().map(|sync| sync.flushes).collect::<Vec<_>>(), [1; 3]);
+}
+
+/// Two calls, each with a commit record between two flushes.
+#[test]
+fn a_commit_record_whose_completion_nobody_told_keeps_no_flush_from_its_call() {
+    let mut texts = Texts::default();
+    let fsync = texts.keep("fsync");
+    let both = RequestFlags(RequestFlags::PREFLUSH.0 | RequestFlags::FUA.0);
+    // When the first flush and the first record were complete.
+    for untold_ns in [&[][..], &[110], &[120], &[110, 120]] {
+        let call = |kind, time_ns| Event { file: file(DISK), name: fsync, ..write(kind, time_ns, 0, 0) };
+        let flush = |kind, time_ns| Event {
+            operation: Operation::Flush,
+            flags: RequestFlags::PREFLUSH,
+            offset: 1,
+            ..write(kind, time_ns, 0, 0)
+        };
+        let record = |kind, time_ns| Event { offset: 1, ..write(kind, time_ns, 8, 8) };
+        let mut events = Vec::new();
+        for at_ns in [100, 200] {
+            events.extend([
+                call(EventKind::SyncBegin, at_ns),
+                Event { flags: both, ..write(EventKind::Queue, at_ns + 1, 8, 8) },
+                flush(EventKind::Issue, at_ns + 2),
+                flush(EventKind::Complete, at_ns + 10),
+                record(EventKind::Issue, at_ns + 11),
+                record(EventKind::Complete, at_ns + 20),
+                flush(EventKind::Issue, at_ns + 21),
+                flush(EventKind::Complete, at_ns + 30),
+                call(EventKind::SyncEnd, at_ns + 40),
+            ]);
+        }
+        events.retain(|event| !untold_ns.contains(&event.time_ns));
+        let seen = attributed_with(&texts, "ext4", &events);
+        let flushes: Vec<_> = seen.syncs.iter().map(|sync| (sync.writes, sync.flushes)).collect();
+        assert_eq!(flushes, [(1, 2); 2], "{untold_ns:?}");
+        let without: Vec<_> = seen.requests.iter().filter(|one| one.untold).collect();
+        assert_eq!(without.len(), untold_ns.len(), "{untold_ns:?}: {without:?}");
+    }
 }
 
 #[test]

@@ -154,8 +154,13 @@ struct bio {
 struct request_queue {
   struct gendisk *disk;
 } RELOCATED;
+/* One of the driver's queues. */
+struct blk_mq_hw_ctx {
+  u32 queue_num;
+} RELOCATED;
 struct request {
   struct request_queue *q;
+  struct blk_mq_hw_ctx *mq_hctx;
   u32 cmd_flags;
   u32 __data_len;
   u64 __sector;

@@ -155,6 +155,8 @@ INLINE void send_request(struct request *request, u8 kind, u64 bytes, s64 detail
   // A request without a place, a flush, has sector -1; the kernel's own tracing says 0.
   record->sector = sector == ~0ULL ? 0 : sector;
   record->bytes = bytes;
+  // The driver's queue, by which its flushes are told apart; 0: unknown.
+  record->offset = request->mq_hctx ? (u64)request->mq_hctx->queue_num + 1 : 0;
   record->operation = operation_of(request->cmd_flags);
   record->flags = flags_of(request->cmd_flags);
   record->detail = detail;

@@ -52,19 +52,10 @@ struct Capture {
     ends: HashMap<i64, i64>,
     /// When each commit of the journal began and ended.
     commits: Vec<(i64, i64)>,
-    /// How many flushes went to the driver, and how many were told to be complete.
-    flushes: [u64; 2],
 }
 
 impl Capture {
-    /// One in which all flushes are told to be complete. Some kernels run no eBPF program while some process of theirs is on the
-    /// processor, and tell nobody: then it is unknown which flush was over when.
     fn of(volume: &Volume, backend: &str) -> Self {
-        let is_whole = |capture: &Self| capture.flushes[0] == capture.flushes[1];
-        (0..8).map(|_| Self::once(volume, backend)).find(is_whole).expect("a capture with all completions")
-    }
-
-    fn once(volume: &Volume, backend: &str) -> Self {
         let script = volume.beside("writers.py");
         std::fs::write(&script, WRITERS).expect("a script");
         let (runs, events) = (volume.beside("runs.csv"), volume.beside("events.jsonl"));
@@ -81,8 +72,7 @@ impl Capture {
                 std::fs::copy(path, std::path::Path::new(&directory).join(name)).expect("a copy");
             }
         }
-        let mut capture =
-            Self { runs: read(&runs), ends: HashMap::new(), commits: Vec::new(), flushes: [0; 2] };
+        let mut capture = Self { runs: read(&runs), ends: HashMap::new(), commits: Vec::new() };
         capture.take_events(&std::fs::read_to_string(&events).expect("events"));
         capture
     }
@@ -114,8 +104,6 @@ impl Capture {
                         self.commits.push((begin, time));
                     }
                 }
-                "issue" => self.flushes[0] += u64::from(event["operation"] == "flush"),
-                "complete" => self.flushes[1] += u64::from(event["operation"] == "flush"),
                 _ => {}
             }
         }

@@ -54,11 +54,11 @@ words! {
         /// A run of a bio was handed to the block layer (device, sector, bytes, operation, flags, file, offset, backing, content, detail).
         #[default]
         Queue = 1 "queue",
-        /// A request went to the driver (device, sector, bytes, operation, flags).
+        /// A request went to the driver (device, sector, bytes, operation, flags, offset).
         Issue = 2 "issue",
-        /// A request was completed; detail is its errno, negative, or 0 (device, sector, bytes, operation, flags, detail).
+        /// A request was completed; detail is its errno, negative, or 0 (device, sector, bytes, operation, flags, detail, offset).
         Complete = 3 "complete",
-        /// A request went back to its queue, to be issued again (device, sector, bytes, operation, flags).
+        /// A request went back to its queue, to be issued again (device, sector, bytes, operation, flags, offset).
         Requeue = 4 "requeue",
         /// A system call that makes something durable begins (file, name: the call); detail [`NO_END`]: its end will not be seen.
         SyncBegin = 5 "sync-begin",
@@ -227,7 +227,8 @@ pub struct Event {
     pub command: Text,
     /// The file that the bytes belong to, or that a call names.
     pub file: FileKey,
-    /// Byte of `file` (or of the device, see [`Backing::Device`]) at which the run begins.
+    /// Byte of `file` (or of the device, see [`Backing::Device`]) at which the run begins. Of `Issue`, `Complete` and `Requeue` the
+    /// number of the driver's queue (Linux: `blk_mq_hw_ctx`) plus 1, 0 where the capture does not tell.
     pub offset: u64,
     /// What the memory belongs to.
     pub backing: Backing,

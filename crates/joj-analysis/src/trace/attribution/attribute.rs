@@ -21,7 +21,7 @@ use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
-use crate::trace::attribution::issued::{Issued, key_sector};
+use crate::trace::attribution::issued::{Issued, sector_of};
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
@@ -363,6 +363,7 @@ impl Attributor {
     fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let disk = self.places.whole(event.device);
         let runs = if event.operation == Operation::Flush {
+            self.before_flush(event, texts, sink);
             let run = self.barriers.issued(disk).or_else(|| self.barriers.missed(disk));
             let runs: Vec<BlockRun> = run.into_iter().collect();
             runs.iter().for_each(|run| self.causes.syncs.owe(run));
@@ -374,7 +375,8 @@ impl Attributor {
         let request = Request {
             issued_ns: event.time_ns,
             disk,
-            sector: key_sector(event),
+            sector: sector_of(event),
+            queue: event.offset,
             bytes: event.bytes,
             operation: event.operation,
             issued: event.flags,
@@ -396,8 +398,8 @@ impl Attributor {
         let mut runs = Vec::with_capacity(taken.len() + 1);
         let mut sector = event.sector;
         let gap = |from: u64, until: u64| {
-            let event =
-                Event { sector: from, bytes: (until - from) * 512, backing: Backing::Unseen, ..*event };
+            let (bytes, backing) = ((until - from) * 512, Backing::Unseen);
+            let event = Event { sector: from, offset: 0, bytes, backing, ..*event };
             self.runs(&event, disk)
         };
         for run in taken {

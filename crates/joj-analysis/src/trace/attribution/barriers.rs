@@ -167,8 +167,9 @@ impl Barriers {
         let flushed_ns = disk.flushed_ns;
         disk.wanted.retain_mut(|barrier| {
             let is_of = barrier.run.bytes > 0 && (request.sector..end).contains(&barrier.run.sector);
-            // Without any flush since it was wanted: the device has no cache.
-            let was_flushed = barrier.stage == Stage::Data || flushed_ns > barrier.since_ns;
+            // Without any flush since it was wanted: the device has no cache. One that was issued is over, though nobody told.
+            let was_flushed =
+                barrier.stage == Stage::Data || barrier.is_issued() || flushed_ns > barrier.since_ns;
             if is_of {
                 (barrier.stage, barrier.flush) = (Stage::After, FlushState::Wanted);
                 barrier.since_ns = request.completed_ns.unwrap_or(barrier.since_ns);

@@ -1,16 +1,17 @@
 //! Requests that went to the driver and are not complete.
 //!
 //! Several over the same sectors may be under way at once. A completion is told by place and length: it belongs to the oldest request
-//! with both. Where there is none, the driver took a part of a longer one.
+//! with both. Where there is none, the driver took a part of a longer one. A flush has no place; each queue of a driver has one under
+//! way at a time.
 
 use std::collections::BTreeMap;
 
 use crate::filesystem::class::Class;
 use crate::trace::attribution::queued::cut_off;
 use crate::trace::attribution::request::{BlockRun, Request, Sync};
-use crate::trace::event::{DeviceNumber, Event, Operation, SECTOR_BYTES};
+use crate::trace::event::{DeviceNumber, Event, Operation, RequestFlags, SECTOR_BYTES};
 
-/// Which request it is: by disk, what it does, first sector and sectors, then by age.
+/// Which request it is: by disk, what it does, first sector (of a flush the queue) and sectors, then by age.
 type IssuedKey = (DeviceNumber, Operation, u64, u64, u64);
 
 /// More are not under way on any machine: what is beyond had a completion that nobody told.
@@ -22,12 +23,26 @@ pub struct ToldRequest {
     pub disk: DeviceNumber,
     pub operation: Operation,
     pub sector: u64,
+    /// The driver's queue, from 1 on; 0 where that is not known.
+    pub queue: u64,
     /// Length; 0 for a flush.
     pub bytes: u64,
 }
 
+impl ToldRequest {
+    fn place(self) -> (DeviceNumber, Operation, u64) {
+        let at = if self.operation == Operation::Flush { self.queue } else { self.sector };
+        (self.disk, self.operation, at)
+    }
+}
+
+fn place_of(request: &Request) -> (DeviceNumber, Operation, u64) {
+    let Request { disk, operation, sector, queue, bytes, .. } = *request;
+    ToldRequest { disk, operation, sector, queue, bytes }.place()
+}
+
 /// A flush has no place; some kernels tell -1.
-pub fn key_sector(event: &Event) -> u64 {
+pub fn sector_of(event: &Event) -> u64 {
     if event.operation == Operation::Flush { 0 } else { event.sector }
 }
 
@@ -53,7 +68,7 @@ impl Issued {
         if !self.issues(request.disk) {
             self.disks.push(request.disk);
         }
-        let of = (request.disk, request.operation, request.sector);
+        let of = place_of(&request);
         let before = if self.doubted > 0 { self.oldest(of, 0, u64::MAX) } else { None };
         let before = before.filter(|key| key.4 < self.doubted).and_then(|key| self.under_way.remove(&key));
         self.insert(request, self.arrived);
@@ -63,13 +78,14 @@ impl Issued {
 
     fn insert(&mut self, request: Request, age: u64) {
         let sectors = request.bytes.div_ceil(SECTOR_BYTES);
-        self.under_way.insert((request.disk, request.operation, request.sector, sectors, age), request);
+        let (disk, operation, at) = place_of(&request);
+        self.under_way.insert((disk, operation, at, sectors, age), request);
     }
 
     /// What a completion belongs to. Where the device took a part of it without an error, that part; the rest stays.
     pub fn complete(&mut self, told: ToldRequest, error: i64) -> Option<Request> {
-        let ToldRequest { disk, operation, sector, bytes } = told;
-        let (of, sectors) = ((disk, operation, sector), bytes.div_ceil(SECTOR_BYTES));
+        let ToldRequest { sector, bytes, .. } = told;
+        let (of, sectors) = (told.place(), bytes.div_ceil(SECTOR_BYTES));
         let longer = || self.oldest(of, sectors.saturating_add(1), u64::MAX);
         let key =
             self.oldest(of, sectors, sectors).or_else(longer).or_else(|| self.oldest(of, 0, sectors))?;
@@ -83,12 +99,11 @@ impl Issued {
 
     /// What goes back to its queue: that follows its issue at once, so it is the newest.
     pub fn requeue(&mut self, told: ToldRequest) -> Option<Request> {
-        let ToldRequest { disk, operation, sector, bytes } = told;
-        let sectors = bytes.div_ceil(SECTOR_BYTES);
+        let (disk, operation, at) = told.place();
+        let sectors = told.bytes.div_ceil(SECTOR_BYTES);
         let newest = |first: u64, last: u64| {
-            let all = self
-                .under_way
-                .range((disk, operation, sector, first, 0)..=(disk, operation, sector, last, u64::MAX));
+            let all =
+                self.under_way.range((disk, operation, at, first, 0)..=(disk, operation, at, last, u64::MAX));
             all.map(|(key, _)| *key).max_by_key(|key| key.4)
         };
         let key = newest(sectors, sectors).or_else(|| newest(0, u64::MAX))?;
@@ -110,26 +125,38 @@ impl Issued {
         if fewest == most { all.next() } else { all.min_by_key(|key| key.4) }
     }
 
-    /// Takes what a call certainly waits for: what holds nothing but data for it of its file, and a flush that its own process wanted.
+    /// Takes what holds nothing but data that a call for its file waits for.
     pub fn take_awaited(&mut self, sync: &Sync) -> Vec<Request> {
-        let is_its = |operation, run: &BlockRun| {
-            let is_awaited = match operation {
-                Operation::Write => run.file == sync.file && run.class == Class::Data,
-                Operation::Flush => run.process == sync.process,
-                _ => false,
-            };
-            is_awaited && run.cause == Some(sync.id)
-        };
-        let awaited = |(key, request): &(&IssuedKey, &Request)| {
-            !request.runs.is_empty() && request.runs.iter().all(|run| is_its(key.1, run))
-        };
-        let keys: Vec<IssuedKey> = self.under_way.iter().filter(awaited).map(|(key, _)| *key).collect();
-        in_order(keys.iter().filter_map(|key| self.under_way.remove(key)).collect())
+        let is_its =
+            |run: &BlockRun| run.cause == Some(sync.id) && run.file == sync.file && run.class == Class::Data;
+        self.take_if(|request| {
+            request.operation == Operation::Write
+                && !request.runs.is_empty()
+                && request.runs.iter().all(is_its)
+        })
     }
 
-    /// True where a flush of that disk is under way.
-    pub fn flushes(&self, disk: DeviceNumber) -> bool {
-        self.oldest((disk, Operation::Flush, 0), 0, u64::MAX).is_some()
+    /// Takes what is complete when a queue issues a flush: the flush before it, and writes with flushes of their own, which the kernel
+    /// lets be over first (block/blk-flush.c; after five seconds it waits for such a write no longer).
+    pub fn take_before_flush(&mut self, disk: DeviceNumber, queue: u64, disk_has_fua: bool) -> Vec<Request> {
+        let has_flushes = |run: &BlockRun| {
+            let intended = run.intended;
+            intended.has(RequestFlags::PREFLUSH) || (intended.has(RequestFlags::FUA) && !disk_has_fua)
+        };
+        self.take_if(|request| {
+            (request.disk, request.queue) == (disk, queue)
+                && match request.operation {
+                    Operation::Flush => true,
+                    Operation::Write => request.runs.iter().any(has_flushes),
+                    _ => false,
+                }
+        })
+    }
+
+    fn take_if(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
+        let wanted = self.under_way.iter().filter(|(_, request)| is_wanted(request));
+        let keys: Vec<IssuedKey> = wanted.map(|(key, _)| *key).collect();
+        in_order(keys.iter().filter_map(|key| self.under_way.remove(key)).collect())
     }
 
     /// Events were lost, perhaps completions of what is under way now.
@@ -167,7 +194,7 @@ mod tests {
     const DISK: DeviceNumber = DeviceNumber(1);
 
     fn told(sector: u64, sectors: u64) -> ToldRequest {
-        ToldRequest { disk: DISK, operation: Operation::Write, sector, bytes: sectors * 512 }
+        ToldRequest { disk: DISK, operation: Operation::Write, sector, queue: 1, bytes: sectors * 512 }
     }
 
     fn request(issued_ns: u64, sector: u64, sectors: u64) -> Request {

@@ -2,7 +2,7 @@
 
 use super::{Attributor, Outcome, OutcomeSink};
 use crate::filesystem::class::Class;
-use crate::trace::attribution::issued::{ToldRequest, key_sector};
+use crate::trace::attribution::issued::{ToldRequest, sector_of};
 use crate::trace::attribution::request::{BlockRun, Request};
 use crate::trace::event::{DeviceNumber, Event, Operation};
 use crate::trace::texts::Texts;
@@ -52,9 +52,21 @@ impl Attributor {
             return;
         }
         for request in self.issued.take_awaited(sync) {
-            // Else the next flush's completion would be taken for this one's.
-            if request.operation == Operation::Flush && !self.issued.flushes(request.disk) {
-                self.barriers.flushed(request.disk, event.time_ns);
+            self.emit(&Request { untold: true, ..request }, texts, sink);
+        }
+    }
+
+    /// A flush goes to the driver. What its queue must have done before is complete, though the capture has not seen it: else a flush's
+    /// completion would be taken for that of the one before, and no flush be expected.
+    pub(super) fn before_flush(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
+        let disk = self.places.whole(event.device);
+        if event.offset == 0 {
+            return;
+        }
+        for request in self.issued.take_before_flush(disk, event.offset, self.with_fua.contains(&disk)) {
+            match request.operation {
+                Operation::Flush => self.barriers.flushed(disk, event.time_ns),
+                _ => self.barriers.written(disk, &request),
             }
             self.emit(&Request { untold: true, ..request }, texts, sink);
         }
@@ -78,7 +90,8 @@ impl Attributor {
 
     fn told(&self, event: &Event) -> ToldRequest {
         let disk = self.places.whole(event.device);
-        ToldRequest { disk, operation: event.operation, sector: key_sector(event), bytes: event.bytes }
+        let (operation, bytes) = (event.operation, event.bytes);
+        ToldRequest { disk, operation, sector: sector_of(event), queue: event.offset, bytes }
     }
 
     /// Hands on runs that wait since before `before_ns`, and requests whose completion nobody told.
