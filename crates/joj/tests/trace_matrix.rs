@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use trace::counted::agreeing;
 use trace::inserts::Traced;
 use trace::volume::{Volume, has_backend, or_skip, volume_or_skip};
 
@@ -99,14 +100,19 @@ fn check(volume: Result<Volume, String>, name: &str, has_data_in_place: bool) {
     for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
         let which = format!("{name}, {backend}");
         let (account, script) = (volume.beside("account"), volume.beside("commits.py"));
-        let _ = std::fs::remove_file(&account);
         std::fs::write(&script, PROGRAM).expect("a script");
         let place = volume.path().join(backend);
-        std::fs::create_dir(&place).expect("a directory");
         let environment = [("LD_PRELOAD", volume.accountant()), ("JOJ_ACCOUNT", account.clone())];
-        let program = ["/usr/bin/python3".into(), script, place].map(|path| path.display().to_string());
+        let program =
+            ["/usr/bin/python3".into(), script, place.clone()].map(|path| path.display().to_string());
         let command: Vec<String> = program.into_iter().chain(MODES.map(str::to_owned)).collect();
-        let traced = Traced::command(&volume, backend, &which, &environment, &command);
+        let trace = || {
+            let _ = std::fs::remove_file(&account);
+            let _ = std::fs::remove_dir_all(&place);
+            std::fs::create_dir(&place).expect("a directory");
+            Traced::command(&volume, backend, &which, &environment, &command)
+        };
+        let traced = agreeing(trace, |traced| &traced.summary);
         traced.nothing_is_missing(&which);
         let of_mode = |mode: &str| (format!("{backend}/{mode}.db"), if mode == "wal" { 10 } else { 9 });
         // What turns the log on is a commit, too.
