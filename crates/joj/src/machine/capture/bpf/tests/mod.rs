@@ -122,22 +122,34 @@ fn sync(mounted: &TestVolume) {
     rustix::fs::syncfs(&directory).expect("a sync");
 }
 
-/// Every run that somebody awaited is issued and completed: by sectors, as requests are merged and split. Writeback by others
-/// may still be under way when the capture ends.
+/// What somebody awaited is issued and completed: by sectors, as requests are merged and split. Writeback by others may still be under
+/// way when the capture ends. One completion of several may be missing, as some kernels run no eBPF program while a certain process is on the
+/// processor; `no_request_is_missing_beside_the_kernels_own_counters` wants all.
 fn assert_completed(events: &[Event]) {
     let ends = of_kind(events, EventKind::SyncEnd);
     let until_ns = ends.last().map_or(u64::MAX, |end| end.time_ns);
-    let awaited = |run: &&Event| run.bytes > 0 && run.flags.has(RequestFlags::SYNC) && run.time_ns < until_ns;
-    for run in of_kind(events, EventKind::Queue).into_iter().filter(awaited) {
-        for kind in [EventKind::Issue, EventKind::Complete] {
-            let later = || of_kind(events, kind).into_iter().filter(|event| event.time_ns >= run.time_ns);
-            let mut reached = run.sector;
-            while reached < run.end_sector() {
-                let next = later().find(|event| event.sector <= reached && reached < event.end_sector());
-                reached =
-                    next.unwrap_or_else(|| panic!("{run:?} was queued, but no {}", kind.text())).end_sector();
-            }
-        }
+    let is_awaited =
+        |run: &Event| run.bytes > 0 && run.flags.has(RequestFlags::SYNC) && run.time_ns < until_ns;
+    let awaited: Vec<_> =
+        of_kind(events, EventKind::Queue).into_iter().filter(|run| is_awaited(run)).collect();
+    assert!(!awaited.is_empty(), "nothing was awaited");
+    for (kind, missing_max) in [(EventKind::Issue, 0), (EventKind::Complete, usize::from(awaited.len() > 1))]
+    {
+        let missing: Vec<_> = awaited.iter().filter(|run| !is_covered(events, run, kind)).collect();
+        assert!(missing.len() <= missing_max, "were queued, but no {}: {missing:?}", kind.text());
     }
     assert!(of_kind(events, EventKind::Complete).iter().all(|event| event.detail == 0));
+}
+
+/// True where later events of a kind have all sectors of a run.
+fn is_covered(events: &[Event], run: &Event, kind: EventKind) -> bool {
+    let later = || of_kind(events, kind).into_iter().filter(|event| event.time_ns >= run.time_ns);
+    let mut reached = run.sector;
+    while reached < run.end_sector() {
+        match later().find(|event| event.sector <= reached && reached < event.end_sector()) {
+            Some(event) => reached = event.end_sector(),
+            None => return false,
+        }
+    }
+    true
 }
