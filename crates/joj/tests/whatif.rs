@@ -429,6 +429,7 @@ fn closes_between_commits_are_told_where_rows_lack_them() {
         let recording = record(&scratch, "app", text.text);
         let told = |only| {
             let result = whatif(&recording, scratch.as_ref(), &["--rounds", "1", "--only", only]);
+            assert_eq!(result["lacks_closes"], often == 6, "{only}");
             let notes = result["notes"].as_array().expect("notes").iter().filter_map(Value::as_str);
             notes.filter(|note| note.contains("close")).map(str::to_owned).collect::<Vec<_>>()
         };

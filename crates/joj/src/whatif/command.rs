@@ -42,7 +42,7 @@ use crate::whatif::error::WhatifError;
 use crate::whatif::left_behind::LeftBehind;
 use crate::whatif::rerun::Rerun;
 use crate::whatif::rounds::{self, RoundsOutcome};
-use crate::whatif::settings::WhatifSettings;
+use crate::whatif::settings::{Commits, WhatifSettings};
 use crate::workloads;
 
 /// Room for calls that joj has not fetched yet, where a command is recorded.
@@ -321,6 +321,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         rounds: measured.rounds,
         emulated: false,
         left_out: left_out(recording),
+        lacks_closes: settings.commits.as_ref().is_ok_and(|commits| commits.lacks_closes()),
         databases,
         rows: measured.rows,
         parts: measured.breakdown.parts(),
@@ -396,7 +397,7 @@ fn notes(
     }
     notes.extend(header.inferred.iter().cloned());
     if let (Ok(commits), Some(_)) = (&settings.commits, &measured.sqlite) {
-        notes.extend(closes_left_out(commits.calls.closes_left_out, commits.found.commits.len() as u64));
+        notes.extend(closes_left_out(commits));
     }
     let (Ok(commits), Some(made)) = (&settings.commits, &measured.commit_syncs) else { return notes };
     notes.extend(commits.found.notes.iter().cloned());
@@ -422,18 +423,18 @@ fn notes(
 }
 
 /// What to know of rows with commits that lack closes between them. Where there are many, one that is named as faster may be slower.
-fn closes_left_out(closes: u64, commits: u64) -> Option<String> {
-    let (left_out, commits_in_all) =
-        (counted(closes, "close", "closes"), counted(commits, "commit", "commits"));
-    let what = match closes {
-        0 => return None,
-        _ if closes.saturating_mul(2) >= commits => format!(
+fn closes_left_out(commits: &Commits) -> Option<String> {
+    let left_out = counted(commits.calls.closes_left_out, "close", "closes");
+    let commits_in_all = counted(commits.found.commits.len() as u64, "commit", "commits");
+    let what = if commits.lacks_closes() {
+        format!(
             "The rows with commits are too short, and in truth may be slower than the program as it is: they leave out {left_out} of a \
              database with {commits_in_all}"
-        ),
-        _ => format!("The rows with commits leave out {left_out} of a database, and are too short by that"),
+        )
+    } else {
+        format!("The rows with commits leave out {left_out} of a database, and are too short by that")
     };
-    Some(format!(
+    (commits.calls.closes_left_out > 0).then(|| format!(
         "{what}. The program opens it again later: with a log each such close copies the log to the database, and the next commit makes \
          the log anew."
     ))

@@ -45,12 +45,26 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         ));
         return said;
     }
+    said.extend(standings(result, recorded, others));
+    said
+}
+
+/// How other rows stand beside the recorded one.
+fn standings(
+    result: &WhatifResult,
+    recorded: &WhatifFigures,
+    others: Vec<(Configuration, &WhatifFigures)>,
+) -> Vec<String> {
+    let mut said = Vec::new();
     let (few, others): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|(_, figures)| figures.elapsed_ns.has_few_samples());
     let others: Vec<(Configuration, &WhatifFigures, Standing)> = others
         .into_iter()
         .map(|(configuration, figures)| {
-            (configuration, figures, standing(figures, recorded, result.emulated))
+            let seems = standing(figures, recorded, result.emulated);
+            let lacks_closes = result.lacks_closes && configuration.has_commits();
+            let standing = if lacks_closes && seems.is_faster() { Standing::WithoutCloses } else { seems };
+            (configuration, figures, standing)
         })
         .collect();
     let mut faster: Vec<(Configuration, &WhatifFigures)> = others
@@ -76,8 +90,12 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
             list(&perhaps.iter().collect::<Vec<_>>())
         ));
     }
-    let none = [(Standing::Unclear, "No clear difference"), (Standing::LittleFaster, "Less than 5 % faster")];
-    for (wanted, begin) in none.into_iter().chain([(Standing::Slower, "Slower")]) {
+    for (wanted, begin) in [
+        (Standing::WithoutCloses, "Perhaps faster, perhaps slower, as closes of the database are left out"),
+        (Standing::Unclear, "No clear difference"),
+        (Standing::LittleFaster, "Less than 5 % faster"),
+        (Standing::Slower, "Slower"),
+    ] {
         let titles: Vec<&str> = others
             .iter()
             .filter(|(_, _, standing)| *standing == wanted)
@@ -91,7 +109,9 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
         let titles: Vec<&str> = few.iter().map(|(configuration, _)| configuration.title()).collect();
         said.push(format!("Too few rounds to tell: {}.", titles.join("; ")));
     }
-    if faster.is_empty() && perhaps.is_empty() && !others.is_empty() && result.left_out.is_empty() {
+    let is_any = |wanted| others.iter().any(|(_, _, standing)| *standing == wanted);
+    let is_told = !faster.is_empty() || !perhaps.is_empty() || is_any(Standing::WithoutCloses);
+    if !is_told && !others.is_empty() && result.left_out.is_empty() {
         let rows: Vec<_> = others.iter().map(|(row, figures, _)| (*row, *figures)).collect();
         said.push(in_storage(&rows, recorded));
     }

@@ -193,6 +193,7 @@ impl WhatifResult {
                     }
                 }
                 self.sqlite = self.sqlite.take().or(found.sqlite);
+                self.lacks_closes |= found.lacks_closes;
                 let mut rows = found.rows.into_iter();
                 if let Some(row) = rows.find(|row| row.configuration == configuration) {
                     gives_up = row.gives_up;

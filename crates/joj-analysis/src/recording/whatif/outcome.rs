@@ -192,6 +192,9 @@ pub struct WhatifResult {
     /// time.
     #[serde(default)]
     pub left_out: BTreeMap<String, u64>,
+    /// True where the rows with commits lack so many closes of a database that they may in truth be slower than the program as it is.
+    #[serde(default)]
+    pub lacks_closes: bool,
     /// The databases to which the program commits.
     pub databases: Vec<WhatifDatabase>,
     /// The rows.

@@ -84,6 +84,29 @@ fn what_is_faster_only_if_waits_end_earlier_is_told_apart() {
 }
 
 #[test]
+fn rows_that_lack_closes_are_not_told_to_be_faster() {
+    let rows = [
+        (Configuration::NoSync, [0.5, 0.6, 0.7]),
+        (Configuration::Wal, [1.6, 1.5, 1.7]),
+        (Configuration::Waldio, [3.9, 3.95, 3.96]),
+        (Configuration::Normal, [5.0, 5.1, 5.2]),
+    ];
+    let found = WhatifResult { lacks_closes: true, ..result(&rows) };
+    let perhaps = "Perhaps faster, perhaps slower, as closes of the database are left out: WAL; waldio.";
+    assert_eq!(
+        sentences(&found)[1..],
+        [
+            "With less durability: no sync would take 600 ms (500 ms to 700 ms).",
+            perhaps,
+            "Slower: WAL, NORMAL."
+        ]
+    );
+    // Neither is anything said not to be worth a change.
+    let found = WhatifResult { lacks_closes: true, ..result(&rows[1..2]) };
+    assert_eq!(sentences(&found)[1..], [perhaps.replace("; waldio", "")]);
+}
+
+#[test]
 fn a_row_whose_calls_failed_is_no_advice() {
     let mut found =
         result(&[(Configuration::AllInMemory, [0.5, 0.5, 0.6]), (Configuration::Wal, [1.6, 1.5, 1.7])]);
