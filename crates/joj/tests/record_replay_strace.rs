@@ -294,11 +294,16 @@ fn no_call_leaves_the_directory_and_a_full_disk_is_told() {
     let recording_before = replay::record(&scratch, "before", before);
     let small = scratch.file("small");
     std::fs::create_dir(&small).expect("a directory");
-    let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99; \"$2\" replay \"$3\" \"$1\"; code=$?; ls \"$1\"; exit $code";
+    let files: String = (0..9)
+        .map(|one| format!("1 00:00:00.1 open(\"/{one}\", O_RDWR|O_CREAT, 0644) = {}\n", one + 3))
+        .collect();
+    let recording_files = replay::record(&scratch, "files", &files);
+    let script = "mount -t tmpfs -o size=256k,nr_inodes=8 none \"$1\" || exit 99; \"$2\" replay \"$3\" \"$1\"; code=$?; ls \"$1\"; exit $code";
     for (recording, what) in [
-        (&recording, "write"),
-        (&recording_short, "bytes wrote 2"),
+        (&recording, "write of 1048576 bytes "),
+        (&recording_short, "write of 1048576 bytes wrote 2"),
         (&recording_before, "the files that were there before need 1,025 KiB, and 2"),
+        (&recording_files, " failed; a file system without a free inode is full, too (df -i). Make room "),
     ] {
         let output = Command::new("unshare")
             .args(["-rm", "sh", "-c", script, "sh"])

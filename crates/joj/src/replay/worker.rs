@@ -202,17 +202,24 @@ fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome:
     kind.differ += u64::from(!is_same(call, result));
     let is_short = call.kind.is_write() && (0..call.result).contains(&result);
     if is_short || (FULL.contains(&-result) && call.result != result) {
-        let texts = &shared.plan.recording.texts;
-        let path = texts.get(call.path);
-        let what = if path.is_empty() { String::new() } else { format!(" of {path}") };
-        let how = if is_short { format!("wrote {result}") } else { "failed".to_owned() };
-        shared.end(Lack::Room(format!("{}{what} of {} bytes {how}", call.kind.text(), call.bytes)));
+        shared.end(Lack::Room(no_room(call, shared.plan.recording.texts.get(call.path), result)));
     } else if -result == NO_DESCRIPTOR && call.result != result {
         shared.end(Lack::Descriptors);
     } else if signal::is_stopped() {
         shared.stop.store(true, Ordering::Relaxed);
     }
     ended_ns
+}
+
+/// What a call could not write; `path`: the file that it names, if any.
+fn no_room(call: &RecordedCall, path: &str, result: i64) -> String {
+    let what = if path.is_empty() { String::new() } else { format!(" of {path}") };
+    let how = match (call.bytes, result) {
+        (0, _) => "failed; a file system without a free inode is full, too (df -i)".to_owned(),
+        (bytes, 0..) => format!("of {bytes} bytes wrote {result}"),
+        (bytes, _) => format!("of {bytes} bytes failed"),
+    };
+    format!("{}{what} {how}", call.kind.text())
 }
 
 /// True where a call came out as in the recording. Descriptors have other numbers.
