@@ -411,35 +411,6 @@ fn holes_that_the_program_makes_need_no_room() {
     assert!(code == Some(1) && said.contains("need 1,073,741,824 KiB"), "{code:?} {said}");
 }
 
-/// A note says how many closes between commits are left out: in its first words where there are many.
-#[test]
-fn closes_between_commits_are_told_where_rows_lack_them() {
-    let scratch = Scratch::new("whatif-closes");
-    for (often, commits, begin, left_out) in [
-        (1, 6, "none", ""),
-        (2, 3, "The rows with commits leave out", " 1 close of a database, "),
-        (6, 1, "The rows with commits are too short, and in truth may be slower", " 5 closes of a database "),
-    ] {
-        let mut text = Text::default();
-        for _ in 0..often {
-            text.line(r#"open("/d/app.db", O_RDWR|O_CREAT, 0644) = 3"#);
-            (1..=commits).for_each(|page| _ = text.commit(page));
-            text.line("close(3) = 0");
-        }
-        let recording = record(&scratch, "app", text.text);
-        let told = |only| {
-            let result = whatif(&recording, scratch.as_ref(), &["--rounds", "1", "--only", only]);
-            assert_eq!(result["lacks_closes"], often == 6, "{only}");
-            let notes = result["notes"].as_array().expect("notes").iter().filter_map(Value::as_str);
-            notes.filter(|note| note.contains("close")).map(str::to_owned).collect::<Vec<_>>()
-        };
-        let found = told("wal");
-        assert_eq!(found.len(), usize::from(often > 1), "{found:?}");
-        assert!(found.iter().all(|note| note.starts_with(begin) && note.contains(left_out)), "{found:?}");
-        assert_eq!(told("no-sync"), [""; 0], "no row with commits");
-    }
-}
-
 #[test]
 fn a_command_is_recorded_first_and_runs_where_joj_stands() {
     let scratch = Scratch::new("whatif-command");

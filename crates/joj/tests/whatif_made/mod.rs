@@ -1,5 +1,7 @@
 //! Recordings as text of strace, and what `joj whatif` makes of them.
 
+#![allow(dead_code, reason = "each test program uses a part")]
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
