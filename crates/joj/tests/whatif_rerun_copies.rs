@@ -118,6 +118,25 @@ fn files_of_a_copy_get_no_default_acl_of_the_directory_in_which_it_lies() {
     }
 }
 
+/// The program makes a file of 1 TiB, mostly a hole.
+#[test]
+fn holes_of_files_need_no_room_in_copies_and_in_memory() {
+    let scratch = Scratch::new("whatif-rerun-holes");
+    let place = place(&scratch);
+    std::fs::File::create(place.join("before"))
+        .and_then(|file| file.set_len(1 << 40))
+        .expect("room for a hole");
+    let script = "truncate -s 1T made && echo x | dd of=made bs=1 seek=900G conv=notrunc,fsync status=none";
+    let result = result(&place, script);
+    for configuration in [Configuration::Recorded, Configuration::AllInMemory] {
+        let found = rerun(&result, configuration);
+        assert!(found.is_ok(), "{configuration:?}: {found:?}");
+    }
+    for row in &result.rows {
+        assert!(row.figures().is_none_or(|figures| figures.differing == 0), "{row:?}");
+    }
+}
+
 #[test]
 fn a_signal_while_the_files_are_looked_at_or_copied_is_told_as_one() {
     let scratch = Scratch::new("whatif-rerun-signal");
