@@ -150,7 +150,7 @@ fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
         ..write(kind, time_ns, 0, 0)
     };
     // The driver's queue has one flush under way at a time.
-    let of_driver = |kind, time_ns| Event { offset: 1, ..flush(kind, time_ns) };
+    let of_driver = |kind, time_ns| Event { offset: (1 << 32) + time_ns / 100, ..flush(kind, time_ns) };
     let mut events = Vec::new();
     for begun_ns in [100, 200, 300] {
         events.push(call(EventKind::SyncBegin, begun_ns));
@@ -179,10 +179,10 @@ fn a_commit_record_whose_completion_nobody_told_keeps_no_flush_from_its_call() {
         let flush = |kind, time_ns| Event {
             operation: Operation::Flush,
             flags: RequestFlags::PREFLUSH,
-            offset: 1,
+            offset: (1 << 32) + 6,
             ..write(kind, time_ns, 0, 0)
         };
-        let record = |kind, time_ns| Event { offset: 1, ..write(kind, time_ns, 8, 8) };
+        let record = |kind, time_ns| Event { offset: (1 << 32) + 5, ..write(kind, time_ns, 8, 8) };
         let mut events = Vec::new();
         for at_ns in [100, 200] {
             events.extend([

@@ -161,6 +161,7 @@ struct blk_mq_hw_ctx {
 struct request {
   struct request_queue *q;
   struct blk_mq_hw_ctx *mq_hctx;
+  int tag;
   u32 cmd_flags;
   u32 __data_len;
   u64 __sector;

@@ -155,8 +155,9 @@ INLINE void send_request(struct request *request, u8 kind, u64 bytes, s64 detail
   // A request without a place, a flush, has sector -1; the kernel's own tracing says 0.
   record->sector = sector == ~0ULL ? 0 : sector;
   record->bytes = bytes;
-  // The driver's queue, by which its flushes are told apart; 0: unknown.
-  record->offset = request->mq_hctx ? (u64)request->mq_hctx->queue_num + 1 : 0;
+  // The driver's queue and its tag, each plus 1, which no other request has meanwhile; 0: unknown. The tag of a request that has none
+  // is -1.
+  if (request->mq_hctx) record->offset = ((u64)request->mq_hctx->queue_num + 1) << 32 | (u32)(request->tag + 1);
   record->operation = operation_of(request->cmd_flags);
   record->flags = flags_of(request->cmd_flags);
   record->detail = detail;

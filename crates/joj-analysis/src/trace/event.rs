@@ -227,8 +227,8 @@ pub struct Event {
     pub command: Text,
     /// The file that the bytes belong to, or that a call names.
     pub file: FileKey,
-    /// Byte of `file` (or of the device, see [`Backing::Device`]) at which the run begins. Of `Issue`, `Complete` and `Requeue` the
-    /// number of the driver's queue (Linux: `blk_mq_hw_ctx`) plus 1, 0 where the capture does not tell.
+    /// Byte of `file` (or of the device, see [`Backing::Device`]) at which the run begins. Of `Issue`, `Complete` and `Requeue` a
+    /// [`DriverSlot`].
     pub offset: u64,
     /// What the memory belongs to.
     pub backing: Backing,
@@ -239,6 +239,30 @@ pub struct Event {
     pub detail: i64,
     /// A name that belongs to the event: a file's, or a call's.
     pub name: Text,
+}
+
+/// Where a driver has a request: in the upper 32 bits the number of its queue (Linux: `blk_mq_hw_ctx`) plus 1, in the lower ones the
+/// request's tag plus 1. No other request has both meanwhile. 0 where the capture does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct DriverSlot(pub u64);
+
+impl DriverSlot {
+    /// The number of the queue plus 1, where it is told.
+    pub fn queue(self) -> Option<u64> {
+        Some(self.0 >> 32).filter(|queue| *queue > 0)
+    }
+
+    /// True where the tag is told, too: it is one request's.
+    pub fn is_one(self) -> bool {
+        self.queue().is_some() && self.0.trailing_zeros() < 32
+    }
+}
+
+impl Event {
+    /// Where the driver has the request that is issued, complete, or put back.
+    pub fn slot(&self) -> DriverSlot {
+        DriverSlot(self.offset)
+    }
 }
 
 impl EventKind {

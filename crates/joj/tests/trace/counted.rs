@@ -1,10 +1,15 @@
 //! What disks counted themselves, beside what a trace saw.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 /// How often the same is traced. Another program's sync(2) flushes the traced disk, too: just before or after a capture only the disk
 /// counts that, where its counters are read a moment apart. What a capture misses, it misses each time.
 const TRIES: usize = 4;
+/// ext4 takes no inode of a file that was deleted in the last five seconds. Files made anew at once would have others, in another block
+/// perhaps, which is logged, too.
+const NEW_INODES: Duration = Duration::from_secs(6);
 
 /// The disks of a summary whose own counters say otherwise: bytes, flushes, writes.
 pub fn differences(summary: &Value) -> Vec<&Value> {
@@ -22,6 +27,13 @@ pub fn differences(summary: &Value) -> Vec<&Value> {
 /// The first of some traces of the same with which the disks' counters agree, else the last.
 pub fn agreeing<T>(mut trace: impl FnMut() -> T, summary: impl Fn(&T) -> &Value) -> T {
     let agrees = |traced: &T| differences(summary(traced)).is_empty();
-    let first = trace();
-    (1..TRIES).fold(first, |traced, _| if agrees(&traced) { traced } else { trace() })
+    let mut traced = trace();
+    for _ in 1..TRIES {
+        if agrees(&traced) {
+            break;
+        }
+        std::thread::sleep(NEW_INODES);
+        traced = trace();
+    }
+    traced
 }

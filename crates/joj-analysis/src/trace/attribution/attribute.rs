@@ -21,7 +21,7 @@ use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
-use crate::trace::attribution::issued::{Issued, sector_of};
+use crate::trace::attribution::issued::{Issued, key_sector};
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
@@ -362,8 +362,8 @@ impl Attributor {
 
     fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let disk = self.places.whole(event.device);
+        self.over_before(event, texts, sink);
         let runs = if event.operation == Operation::Flush {
-            self.before_flush(event, texts, sink);
             let run = self.barriers.issued(disk).or_else(|| self.barriers.missed(disk));
             let runs: Vec<BlockRun> = run.into_iter().collect();
             runs.iter().for_each(|run| self.causes.syncs.owe(run));
@@ -375,8 +375,8 @@ impl Attributor {
         let request = Request {
             issued_ns: event.time_ns,
             disk,
-            sector: sector_of(event),
-            queue: event.offset,
+            sector: key_sector(event),
+            slot: event.slot(),
             bytes: event.bytes,
             operation: event.operation,
             issued: event.flags,
@@ -384,9 +384,7 @@ impl Attributor {
             runs,
             ..Request::default()
         };
-        if let Some(before) = self.issued.push(request) {
-            self.emit(&before, texts, sink);
-        }
+        self.issued.push(request);
     }
 
     /// What nobody saw being handed over is placed by the layout and the extents alone.

@@ -74,17 +74,39 @@ struct DiskBarriers {
     is_under_way: bool,
     /// When the last one was over.
     flushed_ns: u64,
+    /// For whom flushes are that the driver gave back: they are issued again.
+    given_back: Vec<BlockRun>,
 }
 
 impl DiskBarriers {
+    /// True while something that had a flush before it is being written: the kernel decides on no flush.
+    fn is_written(&self) -> bool {
+        self.wanted.iter().any(|barrier| !barrier.waits())
+    }
+
     /// The next flush is for all that wait, unless something is under way.
     fn choose(&mut self) {
-        if self.is_under_way || self.wanted.iter().any(|barrier| !barrier.waits()) {
-            return;
+        if !self.is_under_way && !self.is_written() {
+            self.choose_all();
         }
-        for barrier in self.wanted.iter_mut().filter(|barrier| barrier.waits()) {
+    }
+
+    fn choose_all(&mut self) {
+        let wants = |barrier: &&mut Barrier| barrier.waits() && barrier.flush == FlushState::Wanted;
+        for barrier in self.wanted.iter_mut().filter(wants) {
             barrier.flush = FlushState::Chosen;
             self.is_under_way = true;
+        }
+    }
+
+    /// The kernel has decided on a flush though something seems to be written: that has taken five seconds, and others wait, or is over,
+    /// and nobody told.
+    fn choose_all_the_same(&mut self) {
+        self.choose_all();
+        if !self.wanted.iter().any(|barrier| barrier.flush == FlushState::Chosen)
+            && let Some(over) = self.wanted.iter_mut().find(|one| !one.waits() && one.wants_after)
+        {
+            (over.stage, over.flush) = (Stage::After, FlushState::Chosen);
         }
     }
 }
@@ -121,6 +143,13 @@ impl Barriers {
     pub fn issued(&mut self, disk: DeviceNumber) -> Option<BlockRun> {
         let disk = self.disks.entry(disk).or_default();
         disk.is_under_way = true;
+        if let Some(run) = disk.given_back.pop() {
+            return Some(run);
+        }
+        let is_decided = disk.wanted.iter().any(|barrier| barrier.flush == FlushState::Chosen);
+        if !is_decided && disk.is_written() {
+            disk.choose_all_the_same();
+        }
         let waiting = disk.wanted.iter_mut().filter(|barrier| barrier.waits());
         let named = waiting.min_by_key(|barrier| (barrier.flush, barrier.since_ns));
         let named = named.filter(|barrier| barrier.flush != FlushState::Own)?;
@@ -130,6 +159,19 @@ impl Barriers {
             barrier.flush = FlushState::Shared;
         }
         Some(run)
+    }
+
+    /// The driver gave a flush back, which was for this run.
+    pub fn give_back(&mut self, disk: DeviceNumber, run: BlockRun) {
+        self.disks.entry(disk).or_default().given_back.push(run);
+    }
+
+    /// Of those that have the flush that is over now, the first whose call did not return: where the call with which it stood did, it was
+    /// for this one.
+    pub fn also_for(&self, disk: DeviceNumber, is_under_way: impl Fn(SyncId) -> bool) -> Option<BlockRun> {
+        let waiting = self.disks.get(&disk)?.wanted.iter().filter(|barrier| barrier.is_issued());
+        let mut waiting = waiting.filter(|barrier| barrier.run.cause.is_some_and(&is_under_way));
+        waiting.next().map(|barrier| BlockRun { bytes: 0, ..barrier.run })
     }
 
     /// A flush was issued that nobody is known to want: the newest call that had one and did not return, rather by its own thread.
@@ -232,10 +274,47 @@ mod tests {
             barriers.want(DISK, run(4096, 1, 1), fua);
             assert_eq!(flush(&mut barriers, 2), Some(1));
             // The second one comes when it is written.
-            assert_eq!(flush(&mut barriers, 3), None);
             barriers.written(DISK, &written(1));
             assert_eq!([flush(&mut barriers, 91), flush(&mut barriers, 92)], [expected, None]);
         }
+    }
+
+    #[test]
+    fn a_flush_while_something_seems_to_be_written_is_for_those_who_wait_or_behind_that() {
+        for others in [0, 2] {
+            let mut barriers = Barriers::default();
+            barriers.want(DISK, run(4096, 1, 1), false);
+            assert_eq!(flush(&mut barriers, 2), Some(1));
+            (0..others).for_each(|other| barriers.want(DISK, run(0, 3 + other, 3 + other), false));
+            let expected = if others == 0 { Some(1) } else { Some(3) };
+            assert_eq!(
+                [flush(&mut barriers, 9), flush(&mut barriers, 10)],
+                [expected, (others > 0).then_some(1)]
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_driver_gave_back_is_for_the_same_again() {
+        let mut barriers = Barriers::default();
+        barriers.want(DISK, run(0, 1, 1), false);
+        let own = barriers.issued(DISK).expect("it was wanted");
+        barriers.want(DISK, run(0, 2, 2), false);
+        barriers.give_back(DISK, own);
+        assert_eq!([flush(&mut barriers, 5), flush(&mut barriers, 6)], [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_flush_of_a_call_that_returned_before_was_for_another_that_had_it() {
+        let mut barriers = Barriers::default();
+        for cause in [1, 2, 3] {
+            barriers.want(DISK, run(0, cause, cause), false);
+        }
+        assert_eq!(flush(&mut barriers, 5), Some(1));
+        assert_eq!(barriers.issued(DISK).and_then(|run| run.cause), Some(SyncId(2)));
+        let also_for =
+            |under_way: u64| barriers.also_for(DISK, |sync| sync.0 == under_way).and_then(|run| run.cause);
+        assert_eq!([also_for(3), also_for(1)], [Some(SyncId(3)), None]);
     }
 
     #[test]

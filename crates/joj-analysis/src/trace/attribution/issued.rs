@@ -1,17 +1,19 @@
 //! Requests that went to the driver and are not complete.
 //!
-//! Several over the same sectors may be under way at once. A completion is told by place and length: it belongs to the oldest request
-//! with both. Where there is none, the driver took a part of a longer one. A flush has no place; each queue of a driver has one under
-//! way at a time.
+//! Where the trace tells its slot, a completion belongs to the request there. Another one there, or a flush where its queue has one under
+//! way already (block/blk-flush.c has one for each), says that the completion of the one before was not seen.
+//!
+//! Otherwise a completion is told by place and length. Several over the same sectors may be under way at once: it belongs to the oldest
+//! request with both. Where there is none, the driver took a part of a longer one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::filesystem::class::Class;
 use crate::trace::attribution::queued::cut_off;
 use crate::trace::attribution::request::{BlockRun, Request, Sync};
-use crate::trace::event::{DeviceNumber, Event, Operation, RequestFlags, SECTOR_BYTES};
+use crate::trace::event::{DeviceNumber, DriverSlot, Event, Operation, SECTOR_BYTES};
 
-/// Which request it is: by disk, what it does, first sector (of a flush the queue) and sectors, then by age.
+/// Which request it is: by disk, what it does, first sector and sectors, then by age.
 type IssuedKey = (DeviceNumber, Operation, u64, u64, u64);
 
 /// More are not under way on any machine: what is beyond had a completion that nobody told.
@@ -23,26 +25,13 @@ pub struct ToldRequest {
     pub disk: DeviceNumber,
     pub operation: Operation,
     pub sector: u64,
-    /// The driver's queue, from 1 on; 0 where that is not known.
-    pub queue: u64,
+    pub slot: DriverSlot,
     /// Length; 0 for a flush.
     pub bytes: u64,
 }
 
-impl ToldRequest {
-    fn place(self) -> (DeviceNumber, Operation, u64) {
-        let at = if self.operation == Operation::Flush { self.queue } else { self.sector };
-        (self.disk, self.operation, at)
-    }
-}
-
-fn place_of(request: &Request) -> (DeviceNumber, Operation, u64) {
-    let Request { disk, operation, sector, queue, bytes, .. } = *request;
-    ToldRequest { disk, operation, sector, queue, bytes }.place()
-}
-
 /// A flush has no place; some kernels tell -1.
-pub fn sector_of(event: &Event) -> u64 {
+pub fn key_sector(event: &Event) -> u64 {
     if event.operation == Operation::Flush { 0 } else { event.sector }
 }
 
@@ -50,6 +39,8 @@ pub fn sector_of(event: &Event) -> u64 {
 #[derive(Debug, Default)]
 pub struct Issued {
     under_way: BTreeMap<IssuedKey, Request>,
+    /// By disk and slot, where both are one request's.
+    slots: HashMap<(DeviceNumber, DriverSlot), IssuedKey>,
     arrived: u64,
     /// What is older may be complete: events were lost.
     doubted: u64,
@@ -63,33 +54,61 @@ impl Issued {
         self.disks.contains(&disk)
     }
 
-    /// A request went to the driver. Returns one that must have been complete before: the completion was lost.
-    pub fn push(&mut self, request: Request) -> Option<Request> {
+    /// Takes what must have been complete before a request went to the driver: the completions were not seen.
+    pub fn take_before(&mut self, next: ToldRequest) -> Vec<Request> {
+        let ToldRequest { disk, operation, sector, slot, .. } = next;
+        let mut keys: Vec<IssuedKey> = self.slots.get(&(disk, slot)).copied().into_iter().collect();
+        if operation == Operation::Flush && slot.queue().is_some() {
+            let flushes =
+                self.under_way.range((disk, operation, 0, 0, 0)..=(disk, operation, 0, 0, u64::MAX));
+            let of_queue = flushes.filter(|(_, flush)| flush.slot.queue() == slot.queue());
+            keys.extend(of_queue.map(|(key, _)| *key));
+        }
+        if self.doubted > 0 {
+            let oldest = self.oldest((disk, operation, sector), 0, u64::MAX);
+            keys.extend(oldest.filter(|key| key.4 < self.doubted));
+        }
+        in_order(keys.into_iter().filter_map(|key| self.remove(&key)).collect())
+    }
+
+    /// A request went to the driver.
+    pub fn push(&mut self, request: Request) {
         if !self.issues(request.disk) {
             self.disks.push(request.disk);
         }
-        let of = place_of(&request);
-        let before = if self.doubted > 0 { self.oldest(of, 0, u64::MAX) } else { None };
-        let before = before.filter(|key| key.4 < self.doubted).and_then(|key| self.under_way.remove(&key));
         self.insert(request, self.arrived);
         self.arrived += 1;
-        before
     }
 
     fn insert(&mut self, request: Request, age: u64) {
-        let sectors = request.bytes.div_ceil(SECTOR_BYTES);
-        let (disk, operation, at) = place_of(&request);
-        self.under_way.insert((disk, operation, at, sectors, age), request);
+        let Request { disk, operation, sector, slot, bytes, .. } = request;
+        let key = (disk, operation, sector, bytes.div_ceil(SECTOR_BYTES), age);
+        if slot.is_one() {
+            self.slots.insert((disk, slot), key);
+        }
+        self.under_way.insert(key, request);
+    }
+
+    fn remove(&mut self, key: &IssuedKey) -> Option<Request> {
+        let request = self.under_way.remove(key)?;
+        let slot = (request.disk, request.slot);
+        if self.slots.get(&slot) == Some(key) {
+            self.slots.remove(&slot);
+        }
+        Some(request)
     }
 
     /// What a completion belongs to. Where the device took a part of it without an error, that part; the rest stays.
     pub fn complete(&mut self, told: ToldRequest, error: i64) -> Option<Request> {
-        let ToldRequest { sector, bytes, .. } = told;
-        let (of, sectors) = (told.place(), bytes.div_ceil(SECTOR_BYTES));
-        let longer = || self.oldest(of, sectors.saturating_add(1), u64::MAX);
-        let key =
-            self.oldest(of, sectors, sectors).or_else(longer).or_else(|| self.oldest(of, 0, sectors))?;
-        let mut request = self.under_way.remove(&key)?;
+        let ToldRequest { disk, operation, sector, slot, bytes } = told;
+        let (of, sectors) = ((disk, operation, sector), bytes.div_ceil(SECTOR_BYTES));
+        let key = if slot.is_one() {
+            self.slots.get(&(disk, slot)).copied().filter(|key| (key.0, key.1, key.2) == of)?
+        } else {
+            let longer = || self.oldest(of, sectors.saturating_add(1), u64::MAX);
+            self.oldest(of, sectors, sectors).or_else(longer).or_else(|| self.oldest(of, 0, sectors))?
+        };
+        let mut request = self.remove(&key)?;
         if bytes > 0 && bytes < request.bytes && error == 0 {
             let rest = cut_off(&mut request, sector.saturating_add(sectors));
             self.insert(rest, key.4);
@@ -97,17 +116,18 @@ impl Issued {
         Some(request)
     }
 
-    /// What goes back to its queue: that follows its issue at once, so it is the newest.
+    /// What goes back to its queue: that follows its issue at once, so it is the newest. Its tag may be gone already.
     pub fn requeue(&mut self, told: ToldRequest) -> Option<Request> {
-        let (disk, operation, at) = told.place();
-        let sectors = told.bytes.div_ceil(SECTOR_BYTES);
+        let ToldRequest { disk, operation, sector, bytes, .. } = told;
+        let sectors = bytes.div_ceil(SECTOR_BYTES);
         let newest = |first: u64, last: u64| {
-            let all =
-                self.under_way.range((disk, operation, at, first, 0)..=(disk, operation, at, last, u64::MAX));
+            let all = self
+                .under_way
+                .range((disk, operation, sector, first, 0)..=(disk, operation, sector, last, u64::MAX));
             all.map(|(key, _)| *key).max_by_key(|key| key.4)
         };
         let key = newest(sectors, sectors).or_else(|| newest(0, u64::MAX))?;
-        self.under_way.remove(&key)
+        self.remove(&key)
     }
 
     /// The oldest that begins at a place and has so many sectors.
@@ -136,27 +156,10 @@ impl Issued {
         })
     }
 
-    /// Takes what is complete when a queue issues a flush: the flush before it, and writes with flushes of their own, which the kernel
-    /// lets be over first (block/blk-flush.c; after five seconds it waits for such a write no longer).
-    pub fn take_before_flush(&mut self, disk: DeviceNumber, queue: u64, disk_has_fua: bool) -> Vec<Request> {
-        let has_flushes = |run: &BlockRun| {
-            let intended = run.intended;
-            intended.has(RequestFlags::PREFLUSH) || (intended.has(RequestFlags::FUA) && !disk_has_fua)
-        };
-        self.take_if(|request| {
-            (request.disk, request.queue) == (disk, queue)
-                && match request.operation {
-                    Operation::Flush => true,
-                    Operation::Write => request.runs.iter().any(has_flushes),
-                    _ => false,
-                }
-        })
-    }
-
     fn take_if(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
         let wanted = self.under_way.iter().filter(|(_, request)| is_wanted(request));
         let keys: Vec<IssuedKey> = wanted.map(|(key, _)| *key).collect();
-        in_order(keys.iter().filter_map(|key| self.under_way.remove(key)).collect())
+        in_order(keys.iter().filter_map(|key| self.remove(key)).collect())
     }
 
     /// Events were lost, perhaps completions of what is under way now.
@@ -173,11 +176,12 @@ impl Issued {
         ages.sort_unstable();
         let kept = ages.get(ages.len() - MOST / 2).copied().unwrap_or_default();
         let surplus: Vec<IssuedKey> = self.under_way.keys().filter(|key| key.4 < kept).copied().collect();
-        in_order(surplus.iter().filter_map(|key| self.under_way.remove(key)).collect())
+        in_order(surplus.iter().filter_map(|key| self.remove(key)).collect())
     }
 
     /// All, in the order in which they were issued.
     pub fn take_all(&mut self) -> Vec<Request> {
+        self.slots.clear();
         in_order(std::mem::take(&mut self.under_way).into_values().collect())
     }
 }
@@ -194,7 +198,13 @@ mod tests {
     const DISK: DeviceNumber = DeviceNumber(1);
 
     fn told(sector: u64, sectors: u64) -> ToldRequest {
-        ToldRequest { disk: DISK, operation: Operation::Write, sector, queue: 1, bytes: sectors * 512 }
+        ToldRequest {
+            disk: DISK,
+            operation: Operation::Write,
+            sector,
+            slot: DriverSlot::default(),
+            bytes: sectors * 512,
+        }
     }
 
     fn request(issued_ns: u64, sector: u64, sectors: u64) -> Request {
@@ -210,7 +220,7 @@ mod tests {
     fn a_completion_is_of_the_oldest_of_its_length_else_of_a_part_of_a_longer_one() {
         let mut issued = Issued::default();
         for (issued_ns, sectors) in [(1, 16), (2, 8), (3, 16), (4, 8)] {
-            assert_eq!(issued.push(request(issued_ns, 0, sectors)), None);
+            issued.push(request(issued_ns, 0, sectors));
         }
         let found = [8, 16, 8].map(|sectors| complete(&mut issued, 0, sectors));
         assert_eq!(found, [Some((2, 8)), Some((1, 16)), Some((4, 8))]);
@@ -232,7 +242,7 @@ mod tests {
     #[test]
     fn what_goes_back_to_its_queue_was_issued_last() {
         let mut issued = Issued::default();
-        (1..4).for_each(|time_ns| drop(issued.push(request(time_ns, 0, 8 * (time_ns % 2 + 1)))));
+        (1..4).for_each(|time_ns| issued.push(request(time_ns, 0, 8 * (time_ns % 2 + 1))));
         assert_eq!(issued.requeue(told(0, 16)).map(|one| one.issued_ns), Some(3));
         assert_eq!(complete(&mut issued, 0, 16), Some((1, 16)));
     }
@@ -243,16 +253,54 @@ mod tests {
         issued.push(request(1, 0, 8));
         issued.doubt();
         issued.push(request(2, 100, 8));
-        assert_eq!(issued.push(request(3, 0, 8)).map(|one| one.issued_ns), Some(1));
-        assert_eq!(issued.push(request(4, 100, 8)), None);
+        let before = |issued: &mut Issued, sector| {
+            issued.take_before(told(sector, 8)).iter().map(|one| one.issued_ns).collect::<Vec<_>>()
+        };
+        assert_eq!(before(&mut issued, 0), [1]);
+        issued.push(request(3, 0, 8));
+        assert_eq!(before(&mut issued, 100), [0; 0]);
         assert_eq!(complete(&mut issued, 0, 8), Some((3, 8)));
+    }
+
+    #[test]
+    fn a_completion_is_of_the_request_in_its_slot_and_another_one_there_says_that_it_is_over() {
+        let mut issued = Issued::default();
+        let [first, second] = [1, 2].map(|tag| DriverSlot((1 << 32) + tag));
+        let told = |slot| ToldRequest { slot, ..told(0, 8) };
+        for (issued_ns, slot) in [(1, first), (2, second)] {
+            issued.push(Request { slot, ..request(issued_ns, 0, 8) });
+        }
+        let done = |issued: &mut Issued, slot| issued.complete(told(slot), 0).map(|one| one.issued_ns);
+        // The first one's completion is not seen.
+        assert_eq!([done(&mut issued, second), done(&mut issued, second)], [Some(2), None]);
+        assert_eq!(issued.take_before(told(second)), []);
+        assert_eq!(issued.take_before(told(first)).len(), 1);
+        assert_eq!(done(&mut issued, first), None);
+    }
+
+    #[test]
+    fn a_queue_has_one_flush_under_way() {
+        const FIRST: u64 = 1 << 32;
+        const SECOND: u64 = 2 << 32;
+        let mut issued = Issued::default();
+        let flush = |slot| ToldRequest { operation: Operation::Flush, slot: DriverSlot(slot), ..told(0, 0) };
+        for (issued_ns, slot) in [(1, FIRST + 7), (2, SECOND + 7)] {
+            let operation = Operation::Flush;
+            issued.push(Request { operation, slot: DriverSlot(slot), ..request(issued_ns, 0, 0) });
+        }
+        let before = issued.take_before(flush(SECOND + 9));
+        assert_eq!(before.iter().map(|one| one.issued_ns).collect::<Vec<_>>(), [2]);
+        assert_eq!(issued.complete(flush(FIRST + 7), 0).map(|one| one.issued_ns), Some(1));
+        // Without queues several may be.
+        issued.push(Request { operation: Operation::Flush, ..request(3, 0, 0) });
+        assert_eq!(issued.take_before(flush(0)), []);
     }
 
     #[test]
     fn what_is_never_complete_takes_no_more_memory_than_it_must() {
         let mut issued = Issued::default();
         let many = MOST as u64 + 1;
-        (0..many).for_each(|time_ns| drop(issued.push(request(time_ns, 0, 8))));
+        (0..many).for_each(|time_ns| issued.push(request(time_ns, 0, 8)));
         let surplus = issued.take_surplus();
         assert_eq!(surplus.first().map(|one| one.issued_ns), Some(0));
         assert_eq!((surplus.len() + issued.under_way.len(), issued.under_way.len()), (MOST + 1, MOST / 2));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::filesystem::class::{Class, Part};
-use crate::trace::event::{DeviceNumber, FileKey, Operation, RequestFlags};
+use crate::trace::event::{DeviceNumber, DriverSlot, FileKey, Operation, RequestFlags};
 use crate::trace::file_type::FileType;
 use crate::trace::texts::Text;
 
@@ -81,8 +81,8 @@ pub struct Request {
     pub disk: DeviceNumber,
     /// First sector on the whole disk.
     pub sector: u64,
-    /// Which of the driver's queues has it, from 1 on; 0 where the trace does not tell.
-    pub queue: u64,
+    /// Where the driver has it.
+    pub slot: DriverSlot,
     /// Length; 0 for a flush.
     pub bytes: u64,
     pub operation: Operation,
@@ -98,7 +98,7 @@ pub struct Request {
     pub unissued: bool,
     /// The trace ended before it was issued: it is in no count of what the disk did.
     pub under_way: bool,
-    /// It is complete, as a call that waited for it returned, or a flush was issued that waits for it. The trace has no event of that.
+    /// It is complete, as a call that waited for it returned, or the driver has another one where it was. The trace has no event of that.
     pub untold: bool,
 }
 

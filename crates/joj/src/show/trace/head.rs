@@ -94,8 +94,8 @@ pub fn careful(summary: &Summary) -> Vec<String> {
     if counts.untold.requests > 0 {
         let requests = counted(counts.untold.requests, "request", "requests");
         found.push(format!(
-            "the kernel did not tell when {requests} ({} KiB) were complete; calls that waited for them returned, so they are counted, \
-             without a latency",
+            "the kernel did not tell when {requests} ({} KiB) were complete; they were, as what waited for them went on, so they are \
+             counted, without a latency",
             kib_of(counts.untold.bytes)
         ));
     }

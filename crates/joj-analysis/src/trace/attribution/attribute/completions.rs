@@ -2,7 +2,7 @@
 
 use super::{Attributor, Outcome, OutcomeSink};
 use crate::filesystem::class::Class;
-use crate::trace::attribution::issued::{ToldRequest, sector_of};
+use crate::trace::attribution::issued::{ToldRequest, key_sector};
 use crate::trace::attribution::request::{BlockRun, Request};
 use crate::trace::event::{DeviceNumber, Event, Operation};
 use crate::trace::texts::Texts;
@@ -14,6 +14,9 @@ impl Attributor {
     pub(super) fn requeue(&mut self, event: &Event) {
         let told = self.told(event);
         if let Some(request) = self.issued.requeue(told) {
+            if event.operation == Operation::Flush {
+                request.runs.iter().for_each(|run| self.barriers.give_back(told.disk, *run));
+            }
             for run in request.runs.into_iter().filter(|run| run.bytes > 0) {
                 self.queued.push_again(told.disk, event.operation, run);
             }
@@ -29,7 +32,7 @@ impl Attributor {
         let disk = told.disk;
         let Some(mut request) = self.issued.complete(told, event.detail) else { return };
         for run in &mut request.runs {
-            if let Some(given) = self.given_again(disk, run) {
+            if let Some(given) = self.given_again(disk, run).or_else(|| self.flushed_for(disk, run)) {
                 self.causes.syncs.pass(run, &given);
                 *run = given;
             }
@@ -56,17 +59,13 @@ impl Attributor {
         }
     }
 
-    /// A flush goes to the driver. What its queue must have done before is complete, though the capture has not seen it: else a flush's
-    /// completion would be taken for that of the one before, and no flush be expected.
-    pub(super) fn before_flush(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        let disk = self.places.whole(event.device);
-        if event.offset == 0 {
-            return;
-        }
-        for request in self.issued.take_before_flush(disk, event.offset, self.with_fua.contains(&disk)) {
+    /// A request goes to the driver. What must have been over before is complete, though the capture has not seen it.
+    pub(super) fn over_before(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
+        for request in self.issued.take_before(self.told(event)) {
             match request.operation {
-                Operation::Flush => self.barriers.flushed(disk, event.time_ns),
-                _ => self.barriers.written(disk, &request),
+                Operation::Flush => self.barriers.flushed(request.disk, event.time_ns),
+                Operation::Write => self.barriers.written(request.disk, &request),
+                _ => {}
             }
             self.emit(&Request { untold: true, ..request }, texts, sink);
         }
@@ -88,10 +87,17 @@ impl Attributor {
         })
     }
 
+    /// For whom a flush was that stands with a call of its own thread which has returned before it was over.
+    fn flushed_for(&self, disk: DeviceNumber, run: &BlockRun) -> Option<BlockRun> {
+        let is_under_way = |sync| self.causes.syncs.is_under_way(sync);
+        let is_over = run.bytes == 0 && run.cause.is_some_and(|sync| !is_under_way(sync));
+        if is_over { self.barriers.also_for(disk, is_under_way) } else { None }
+    }
+
     fn told(&self, event: &Event) -> ToldRequest {
         let disk = self.places.whole(event.device);
-        let (operation, bytes) = (event.operation, event.bytes);
-        ToldRequest { disk, operation, sector: sector_of(event), queue: event.offset, bytes }
+        let Event { operation, bytes, .. } = *event;
+        ToldRequest { disk, operation, sector: key_sector(event), slot: event.slot(), bytes }
     }
 
     /// Hands on runs that wait since before `before_ns`, and requests whose completion nobody told.
