@@ -196,6 +196,30 @@ fn think_time_is_in_each_elapsed_time_and_no_replay_waits_for_it() {
     }
 }
 
+/// A program that computes for 200 ms between two statements of a transaction does so in each journal mode.
+#[test]
+fn what_a_program_does_within_a_transaction_is_in_the_rows_with_commits() {
+    let scratch = Scratch::new("whatif-within");
+    let mut text = Text::default();
+    text.line(r#"open("/d/app.db", O_RDWR|O_CREAT|O_EXCL, 0644) = 3"#);
+    text.line(r#"open("/d/app.db-journal", O_RDWR|O_CREAT, 0644) = 4"#)
+        .line(r#"pwrite64(4, ""..., 512, 0) = 512"#);
+    text.now_us += 200_000;
+    text.line("fdatasync(4) = 0")
+        .line(r#"pwrite64(3, ""..., 4096, 0) = 4096"#)
+        .line(r#"pwrite64(3, ""..., 4096, 4096) = 4096"#)
+        .line("fdatasync(3) = 0")
+        .line("close(4) = 0")
+        .line(r#"unlink("/d/app.db-journal") = 0"#);
+    let recording = record(&scratch, "within", text.text);
+    let result =
+        whatif(&recording, scratch.as_ref(), &["--rounds", "1", "--only", "recorded,wal,wal-normal"]);
+    for (row, figures) in rows_of(&result) {
+        let elapsed_ns = figures.expect("figures")["elapsed_ns"]["median"].as_f64().expect("a time");
+        assert!(elapsed_ns >= THINK_NS, "{row}: {elapsed_ns}");
+    }
+}
+
 #[test]
 fn waldio_has_its_rows_where_the_extension_is_and_a_reason_elsewhere() {
     let scratch = Scratch::new("whatif-waldio");

@@ -20,8 +20,18 @@ fn closes_between_commits_are_told_where_rows_lack_them() {
     let scratch = Scratch::new("whatif-closes");
     for (often, commits, begin, left_out) in [
         (1, 6, "none", ""),
-        (2, 3, "The rows with commits leave out", " 1 close of a database, "),
-        (6, 1, "The rows with commits are too short, and in truth may be slower", " 5 closes of a database "),
+        (
+            2,
+            6,
+            "The rows with commits are too short by that: they leave out",
+            " 1 close of a database with 12 commits",
+        ),
+        (
+            6,
+            1,
+            "The rows with commits are too short, and in truth may be slower",
+            " 5 closes of a database with 6 commits",
+        ),
     ] {
         let mut text = Text::default();
         for _ in 0..often {

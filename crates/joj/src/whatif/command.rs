@@ -9,6 +9,7 @@ use joj_analysis::bench::promise::Reservation;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::RecordedCall;
 use joj_analysis::recording::whatif::advice;
+use joj_analysis::recording::whatif::commit_calls::ClosesLeftOut;
 use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::forecast;
 use joj_analysis::recording::whatif::left_out::left_out;
@@ -321,7 +322,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         rounds: measured.rounds,
         emulated: false,
         left_out: left_out(recording),
-        lacks_closes: settings.commits.as_ref().is_ok_and(|commits| commits.lacks_closes()),
+        lacks_closes: settings.commits.as_ref().is_ok_and(|commits| commits.calls.left_out.are_many),
         databases,
         rows: measured.rows,
         parts: measured.breakdown.parts(),
@@ -422,20 +423,21 @@ fn notes(
     notes
 }
 
-/// What to know of rows with commits that lack closes between them. Where there are many, one that is named as faster may be slower.
+/// What to know of rows with commits that lack closes between them. Where there are many, one that seems faster may be slower.
 fn closes_left_out(commits: &Commits) -> Option<String> {
-    let left_out = counted(commits.calls.closes_left_out, "close", "closes");
+    let ClosesLeftOut { closes, are_many } = commits.calls.left_out;
+    let left_out = counted(closes, "close", "closes");
     let commits_in_all = counted(commits.found.commits.len() as u64, "commit", "commits");
-    let what = if commits.lacks_closes() {
-        format!(
-            "The rows with commits are too short, and in truth may be slower than the program as it is: they leave out {left_out} of a \
-             database with {commits_in_all}"
-        )
+    let truth = if are_many {
+        "too short, and in truth may be slower than the program as it is"
     } else {
-        format!("The rows with commits leave out {left_out} of a database, and are too short by that")
+        "too short by that"
     };
-    (commits.calls.closes_left_out > 0).then(|| format!(
-        "{what}. The program opens it again later: with a log each such close copies the log to the database, and the next commit makes \
-         the log anew."
-    ))
+    (closes > 0).then(|| {
+        format!(
+            "The rows with commits are {truth}: they leave out {left_out} of a database with {commits_in_all}, and the syncs and KiB of those. \
+             The program opens it again later: with a log each such close copies the log to the database, and the next commit makes the log \
+             anew."
+        )
+    })
 }

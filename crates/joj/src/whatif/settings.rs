@@ -59,14 +59,6 @@ pub struct Commits {
     pub rest: Plan,
 }
 
-impl Commits {
-    /// True where so many closes of a database are left out that the rows with commits may be slower than they seem, by any amount.
-    pub fn lacks_closes(&self) -> bool {
-        let closes = self.calls.closes_left_out;
-        closes > 0 && closes.saturating_mul(2) >= self.found.commits.len() as u64
-    }
-}
-
 /// All that is measured.
 #[derive(Debug)]
 pub struct WhatifSettings {

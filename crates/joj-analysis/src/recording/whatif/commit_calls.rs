@@ -25,16 +25,28 @@ use crate::recording::page_transactions::{PageTransactions, RecordedCommit};
 pub struct CommitCalls {
     /// Of each call whether SQLite makes it instead.
     pub is_replaced: Vec<bool>,
-    /// Of each call whether the time before it is a commit's, and not the program's.
+    /// Of each call whether it is one of a commit, behind its first: some of the time before it is SQLite's, and not the program's.
     pub is_joined: Vec<bool>,
     /// Of each commit the call in whose place it stands; `None` where nothing of it is in the recording.
     begins: Vec<Option<usize>>,
     /// Of each connection of the plan that the program closed behind its last commit: the call that did it, and the connection. In the
     /// order of the calls.
     closes: Vec<(usize, u32)>,
-    /// Closes that are not made: nobody had the database open then, and there were commits since the last such close, and come later ones.
-    pub closes_left_out: u64,
+    /// Closes that are not made.
+    pub left_out: ClosesLeftOut,
 }
+
+/// Closes that are not made: nobody had the database open then, and there were commits since the last such close, and come later ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClosesLeftOut {
+    /// How many.
+    pub closes: u64,
+    /// True where a database has one for [`COMMITS_OF_CLOSE`] commits to it, or more.
+    pub are_many: bool,
+}
+
+/// With a log such a close takes as long as several commits: where there are more commits for each, it matters little.
+const COMMITS_OF_CLOSE: u64 = 10;
 
 impl CommitCalls {
     /// Those of a recording with these commits, which are planned so.
@@ -50,7 +62,7 @@ impl CommitCalls {
             is_joined: vec![false; calls],
             begins: vec![None; found.commits.len()],
             closes: closes(recording, found, plan),
-            closes_left_out: closes_left_out(recording, found, &files),
+            left_out: closes_left_out(recording, found, &files),
         };
         for (index, call) in recording.calls.iter().enumerate().filter(|(_, call)| is_made(call.kind)) {
             let role = files.of_description(call.description).or_else(|| files.of_path(call.path));
@@ -130,14 +142,15 @@ fn closes(recording: &Recording, found: &PageTransactions, plan: &TransactionPla
 }
 
 /// How often a program closes a database that nobody else has open, between commits to it: then SQLite copies its log, and removes it.
-fn closes_left_out(recording: &Recording, found: &PageTransactions, files: &DatabaseFiles) -> u64 {
+fn closes_left_out(recording: &Recording, found: &PageTransactions, files: &DatabaseFiles) -> ClosesLeftOut {
     let mut commit_ends_ns: HashMap<usize, Vec<u64>> = HashMap::new();
     for commit in &found.commits {
         let databases = commit.parts.iter().filter_map(|part| files.of_description(part.description));
         databases.for_each(|(_, database)| commit_ends_ns.entry(database).or_default().push(commit.end_ns));
     }
     commit_ends_ns.values_mut().for_each(|ends_ns| ends_ns.sort_unstable());
-    let (mut left_out, mut open, mut copied) = (0, HashMap::new(), HashMap::new());
+    let (mut open, mut copied) = (HashMap::new(), HashMap::new());
+    let mut left_out: HashMap<usize, u64> = HashMap::new();
     for call in recording.calls.iter().filter(|call| !files.is_stranger(call.description)) {
         let Some((FileRole::Database, database)) = files.of_description(call.description) else { continue };
         let connections: &mut HashSet<u32> = open.entry(database).or_default();
@@ -152,14 +165,18 @@ fn closes_left_out(recording: &Recording, found: &PageTransactions, files: &Data
                 let copied: &mut usize = copied.entry(database).or_default();
                 // A process that ends without a close leaves its log.
                 if is_last && call.kind == CallKind::Close && *copied < before {
-                    left_out += u64::from(before < ends_ns.len());
+                    *left_out.entry(database).or_default() += u64::from(before < ends_ns.len());
                     *copied = before;
                 }
             }
             _ => {}
         }
     }
-    left_out
+    let is_often = |(database, closes): (&usize, &u64)| {
+        let commits = commit_ends_ns.get(database).map_or(0, Vec::len) as u64;
+        *closes > 0 && closes.saturating_mul(COMMITS_OF_CLOSE) >= commits
+    };
+    ClosesLeftOut { closes: left_out.values().sum(), are_many: left_out.iter().any(is_often) }
 }
 
 fn is_made(kind: CallKind) -> bool {
@@ -238,7 +255,7 @@ mod tests {
         let durations_ns = calls.durations_ns(&[1; 13], &[50], &[]);
         assert_eq!(durations_ns, [1, 1, 1, 1, 50, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(calls.closed_connections(), [0; 0], "the program ends with its connection open");
-        assert_eq!(calls.closes_left_out, 0);
+        assert_eq!(calls.left_out.closes, 0);
     }
 
     #[test]
@@ -257,7 +274,7 @@ mod tests {
         let first = [&open(1)[..], &commit(1, 2)].concat();
         let last = [&open(5)[..], &commit(5, 6), &close(5)].concat();
         let left_out = |between: &[(CallKind, u32, &'static str, u64)]| {
-            of(&recording(&[&first[..], between, &last].concat())).1.closes_left_out
+            of(&recording(&[&first[..], between, &last].concat())).1.left_out.closes
         };
         assert_eq!(left_out(&close(1)), 1);
         assert_eq!(left_out(&[]), 0, "the first connection stays open");
@@ -266,6 +283,24 @@ mod tests {
         assert_eq!(left_out(&[&close(1)[..], &open(3), &close(3)].concat()), 1, "without a commit between");
         assert_eq!(left_out(&[&close(1)[..], &open(3), &commit(3, 4), &close(3)].concat()), 2);
         assert_eq!(left_out(&[(CallKind::Released, 1, "", 0)]), 0, "the process ended without a close");
+        // Commits to another database make no close of this one rarer, and ten for each of its own do.
+        let other = [
+            (Open, 9, "/d/b.db-journal", 0),
+            (Pwrite, 9, "", 512),
+            (Fdatasync, 9, "", 0),
+            (Pwrite, 8, "", 4096),
+            (Fdatasync, 8, "", 0),
+            (Unlink, 0, "/d/b.db-journal", 0),
+        ];
+        let many = [&first[..], &close(1), &[(Open, 8, "/d/b.db", 0)], &other.repeat(30), &last].concat();
+        let many = of(&recording(&many));
+        assert_eq!(
+            (many.0.commits.len(), many.1.left_out),
+            (32, ClosesLeftOut { closes: 1, are_many: true })
+        );
+        let few = [&first[..], &commit(1, 2).repeat(9), &close(1), &last].concat();
+        let few = of(&recording(&few));
+        assert_eq!((few.0.commits.len(), few.1.left_out), (11, ClosesLeftOut { closes: 1, are_many: false }));
     }
 
     #[test]
@@ -278,7 +313,7 @@ mod tests {
         let recording = recording(&[&CALLS[..], &again, &commit, &end].concat());
         let (found, calls) = of(&recording);
         assert_eq!((found.commits.len(), calls.closed_connections()), (2, vec![0]));
-        assert_eq!(calls.closes_left_out, 1);
+        assert_eq!(calls.left_out.closes, 1);
         let mut durations_ns = calls.durations_ns(&[1; 23], &[50, 60], &[700]);
         assert_eq!((durations_ns.pop(), durations_ns.pop(), durations_ns[13]), (Some(700), Some(1), 1));
     }

@@ -94,9 +94,13 @@ pub struct Forecast {
     pub longest_ns: u64,
 }
 
+/// So long SQLite takes between two calls of a transaction, in nanoseconds: a replay has that in its commit. What is longer, the program
+/// computes or sleeps between two statements, or in one.
+pub const SQLITE_NS: u64 = 20_000;
+
 impl Forecast {
-    /// From the begin of the recording to the program's end when calls take `durations_ns`. Where `is_joined` says so, no think time is
-    /// before a call.
+    /// From the begin of the recording to the program's end when calls take `durations_ns`. Where `is_joined` says so, [`SQLITE_NS`] of
+    /// the time before a call is SQLite's, and not the program's.
     /// # Panics
     /// Where a list is not as long as the calls.
     pub fn of(
@@ -176,7 +180,7 @@ fn elapsed_ns(
         } else if call.kind.is_no_call() && call.kind != CallKind::Released {
             free_ns.max(ready_ns)
         } else {
-            let think_ns = if is_joined(index) { 0 } else { think_ns };
+            let think_ns = if is_joined(index) { think_ns.saturating_sub(SQLITE_NS) } else { think_ns };
             // Where a program ends, or another one begins in its place, it does not wait for what its threads do with their files.
             let ready_ns = if call.kind == CallKind::Released { 0 } else { ready_ns };
             let end_ns = ready_ns.max(free_ns + think_ns) + durations_ns[index];
@@ -225,6 +229,9 @@ mod tests {
         assert_eq!(forecast(&calls, &[0, 0]), 5, "think time alone");
         let joined = Forecast::of(&calls, &order(&calls), &[2, 1], |index| index == 1);
         assert_eq!(joined.elapsed_ns, 3, "joined");
+        let calls = [call(1, 1, 0, 10), call(1, 1, 10 + SQLITE_NS + 500, 10)];
+        let joined = Forecast::of(&calls, &order(&calls), &[2, 1], |index| index == 1);
+        assert_eq!(joined.elapsed_ns, 503, "the program does something between two calls of its transaction");
     }
 
     #[test]
