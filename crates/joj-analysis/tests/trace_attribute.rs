@@ -149,22 +149,25 @@ fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
         flags: RequestFlags::PREFLUSH,
         ..write(kind, time_ns, 0, 0)
     };
-    // The driver's queue has one flush under way at a time.
-    let of_driver = |kind, time_ns| Event { offset: (1 << 32) + time_ns / 100, ..flush(kind, time_ns) };
-    let mut events = Vec::new();
-    for begun_ns in [100, 200, 300] {
-        events.push(call(EventKind::SyncBegin, begun_ns));
-        events.push(flush(EventKind::Queue, begun_ns + 1));
-        events.push(of_driver(EventKind::Issue, begun_ns + 2));
-        if begun_ns > 100 {
-            events.push(of_driver(EventKind::Complete, begun_ns + 50));
+    // The driver's queue has one flush under way at a time. An old trace does not have it: there the call says that its flush is over.
+    for queue in [1, 0] {
+        let slot = |time_ns| (queue << 32) + queue * time_ns / 100;
+        let of_driver = |kind, time_ns| Event { offset: slot(time_ns), ..flush(kind, time_ns) };
+        let mut events = Vec::new();
+        for begun_ns in [100, 200, 300] {
+            events.push(call(EventKind::SyncBegin, begun_ns));
+            events.push(flush(EventKind::Queue, begun_ns + 1));
+            events.push(of_driver(EventKind::Issue, begun_ns + 2));
+            if begun_ns > 100 {
+                events.push(of_driver(EventKind::Complete, begun_ns + 50));
+            }
+            events.push(call(EventKind::SyncEnd, begun_ns + 60));
         }
-        events.push(call(EventKind::SyncEnd, begun_ns + 60));
+        let seen = attributed_with(&texts, "ext4", &events);
+        let ends: Vec<_> = seen.requests.iter().map(|one| (one.untold, one.completed_ns)).collect();
+        assert_eq!(ends, [(true, None), (false, Some(250)), (false, Some(350))], "{queue}");
+        assert_eq!(seen.syncs.iter().map(|sync| sync.flushes).collect::<Vec<_>>(), [1; 3]);
     }
-    let seen = attributed_with(&texts, "ext4", &events);
-    let ends: Vec<_> = seen.requests.iter().map(|one| (one.untold, one.completed_ns)).collect();
-    assert_eq!(ends, [(true, None), (false, Some(250)), (false, Some(350))]);
-    assert_eq!(seen.syncs.iter().map(|sync| sync.flushes).collect::<Vec<_>>(), [1; 3]);
 }
 
 /// Two calls, each with a commit record between two flushes.

@@ -32,7 +32,7 @@ use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags, SECTOR_BYTES,
 };
 use crate::trace::file_type::{FileType, FileTypes};
-use crate::trace::header::Header;
+use crate::trace::header::{Header, Source};
 use crate::trace::texts::Texts;
 
 /// A run that was not issued for so long will not be: its issue was lost, or its device has no request queue.
@@ -72,6 +72,8 @@ pub struct Attributor {
     causes: Causes,
     transactions: OpenTransactions,
     with_fua: Vec<DeviceNumber>,
+    /// eBPF may miss completions without a word.
+    may_lack: bool,
     events: u64,
 }
 
@@ -90,6 +92,7 @@ impl Attributor {
             causes: Causes::default(),
             transactions: OpenTransactions::default(),
             with_fua,
+            may_lack: header.source == Source::Bpf,
             events: 0,
         }
     }

@@ -145,15 +145,25 @@ impl Issued {
         if fewest == most { all.next() } else { all.min_by_key(|key| key.4) }
     }
 
-    /// Takes what holds nothing but data that a call for its file waits for.
-    pub fn take_awaited(&mut self, sync: &Sync) -> Vec<Request> {
-        let is_its =
-            |run: &BlockRun| run.cause == Some(sync.id) && run.file == sync.file && run.class == Class::Data;
+    /// Takes what a call waits for: what holds nothing but data for it of its file; where completions `may_lack`, a flush without a slot
+    /// that its own process wanted.
+    pub fn take_awaited(&mut self, sync: &Sync, may_lack: bool) -> Vec<Request> {
+        let is_its = |request: &Request, run: &BlockRun| {
+            let is_awaited = match request.operation {
+                Operation::Write => run.file == sync.file && run.class == Class::Data,
+                Operation::Flush => may_lack && request.slot.queue().is_none() && run.process == sync.process,
+                _ => false,
+            };
+            is_awaited && run.cause == Some(sync.id)
+        };
         self.take_if(|request| {
-            request.operation == Operation::Write
-                && !request.runs.is_empty()
-                && request.runs.iter().all(is_its)
+            !request.runs.is_empty() && request.runs.iter().all(|run| is_its(request, run))
         })
+    }
+
+    /// True where a flush of that disk is under way.
+    pub fn flushes(&self, disk: DeviceNumber) -> bool {
+        self.oldest((disk, Operation::Flush, 0), 0, u64::MAX).is_some()
     }
 
     fn take_if(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Vec<Request> {

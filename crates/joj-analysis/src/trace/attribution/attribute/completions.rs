@@ -54,7 +54,11 @@ impl Attributor {
         if event.detail != 0 || !sync.file.is_some() || texts.get(sync.call) == WAITS_FOR_NOTHING {
             return;
         }
-        for request in self.issued.take_awaited(sync) {
+        for request in self.issued.take_awaited(sync, self.may_lack) {
+            // Else the next flush's completion would be taken for this one's.
+            if request.operation == Operation::Flush && !self.issued.flushes(request.disk) {
+                self.barriers.flushed(request.disk, event.time_ns);
+            }
             self.emit(&Request { untold: true, ..request }, texts, sink);
         }
     }
