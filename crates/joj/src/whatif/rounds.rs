@@ -189,7 +189,7 @@ impl Rounds<'_> {
                     self.measured.breakdown.add(&recorded.recording, &found.durations_ns);
                 }
                 Ok(RoundFigures {
-                    forecast: self.forecast(&found.durations_ns, |_| false),
+                    forecast: self.forecast(&found.durations_ns, |_| 0),
                     blocked_ns: found.durations_ns.iter().sum(),
                     device_bytes: found.device_bytes,
                     syncs: Some(found.syncs),
@@ -231,7 +231,7 @@ impl Rounds<'_> {
         let durations_ns = commits.calls.durations_ns(&rest.durations_ns, &found.times_ns, &found.closes_ns);
         self.measured.sqlite = Some(found.version);
         Ok(RoundFigures {
-            forecast: self.forecast(&durations_ns, |call| commits.calls.is_joined[call]),
+            forecast: self.forecast(&durations_ns, |call| commits.calls.sqlite_ns[call]),
             blocked_ns: durations_ns.iter().sum(),
             device_bytes: found.device_bytes.zip(rest.device_bytes).map(|(commits, rest)| commits + rest),
             syncs: counted.map(|counted| counted + rest.syncs),
@@ -260,9 +260,9 @@ impl Rounds<'_> {
         syncs
     }
 
-    fn forecast(&self, durations_ns: &[u64], is_joined: impl Fn(usize) -> bool) -> Forecast {
+    fn forecast(&self, durations_ns: &[u64], sqlite_ns: impl Fn(usize) -> u64) -> Forecast {
         let recorded = &self.settings.recorded;
-        Forecast::of(&recorded.recording.calls, &recorded.order, durations_ns, is_joined)
+        Forecast::of(&recorded.recording.calls, &recorded.order, durations_ns, sqlite_ns)
     }
 
     fn finish(mut self) -> RoundsOutcome {

@@ -18,15 +18,15 @@ use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
 use crate::recording::page_transactions::plan::TransactionPlan;
-use crate::recording::page_transactions::{PageTransactions, RecordedCommit};
+use crate::recording::page_transactions::{CommitPart, PageTransactions, RecordedCommit};
 
 /// The calls of all commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitCalls {
     /// Of each call whether SQLite makes it instead.
     pub is_replaced: Vec<bool>,
-    /// Of each call whether it is one of a commit, behind its first: some of the time before it is SQLite's, and not the program's.
-    pub is_joined: Vec<bool>,
+    /// How much of the time before each call is SQLite's, and not the program's, in nanoseconds.
+    pub sqlite_ns: Vec<u64>,
     /// Of each commit the call in whose place it stands; `None` where nothing of it is in the recording.
     begins: Vec<Option<usize>>,
     /// Of each connection of the plan that the program closed behind its last commit: the call that did it, and the connection. In the
@@ -59,12 +59,15 @@ impl CommitCalls {
         let calls = recording.calls.len();
         let mut all = Self {
             is_replaced: vec![false; calls],
-            is_joined: vec![false; calls],
+            sqlite_ns: vec![0; calls],
             begins: vec![None; found.commits.len()],
             closes: closes(recording, found, plan),
             left_out: closes_left_out(recording, found, &files),
         };
+        let mut left_ns: Vec<u64> = found.commits.iter().map(sqlites).collect();
+        let mut last_ns: HashMap<u32, u64> = HashMap::new();
         for (index, call) in recording.calls.iter().enumerate().filter(|(_, call)| is_made(call.kind)) {
+            let since_ns = last_ns.insert(call.thread, call.end_ns()).unwrap_or(call.begin_ns);
             let role = files.of_description(call.description).or_else(|| files.of_path(call.path));
             let role = role.map(|(role, _)| role);
             let own = by_thread.get(&call.thread).map_or(&[][..], Vec::as_slice);
@@ -73,8 +76,12 @@ impl CommitCalls {
             let commit = last.filter(|commit| call.begin_ns <= found.commits[*commit].end_ns);
             all.is_replaced[index] = role.is_some_and(|role| commit.is_some() || is_change(call, role));
             let Some(commit) = commit else { continue };
-            all.is_joined[index] = all.begins[commit].is_some();
-            all.begins[commit].get_or_insert(index);
+            if all.begins[commit].is_none() {
+                all.begins[commit] = Some(index);
+            } else {
+                all.sqlite_ns[index] = call.begin_ns.saturating_sub(since_ns).min(left_ns[commit]);
+                left_ns[commit] -= all.sqlite_ns[index];
+            }
         }
         all
     }
@@ -100,6 +107,15 @@ impl CommitCalls {
         }
         durations_ns
     }
+}
+
+/// So long SQLite computes for a page of a transaction, in nanoseconds; a replay has that in its commit. What the recording has more
+/// between the calls of one, the program did between two statements, or a statement beside.
+const SQLITE_NS_OF_PAGE: u64 = 20_000;
+
+/// How long SQLite computes in a commit, with what is before and behind its pages.
+fn sqlites(commit: &RecordedCommit) -> u64 {
+    (1 + commit.parts.iter().map(CommitPart::page_count).sum::<u64>()).saturating_mul(SQLITE_NS_OF_PAGE)
 }
 
 /// The times of commits in the order of the plan, from those that a replay gives: one connection after the other.
@@ -250,8 +266,14 @@ mod tests {
         assert_eq!(found.commits.len(), 1);
         let replaced: Vec<usize> = (0..CALLS.len()).filter(|call| calls.is_replaced[*call]).collect();
         assert_eq!(replaced, [4, 5, 6, 7, 8, 9, 10]);
-        let joined: Vec<usize> = (0..CALLS.len()).filter(|call| calls.is_joined[*call]).collect();
-        assert_eq!(joined, [5, 6, 7, 8, 9, 10]);
+        // Each begins 90 ns behind the one before.
+        let sqlites: Vec<usize> = (0..CALLS.len()).filter(|call| calls.sqlite_ns[*call] == 90).collect();
+        assert_eq!(sqlites, [5, 6, 7, 8, 9, 10]);
+        // The program sleeps within its transaction: of that a page and the rest of a commit are SQLite's.
+        let mut slept = recording.clone();
+        slept.calls[6..].iter_mut().for_each(|call| call.begin_ns += 1_000_000);
+        let (_, slept) = of(&slept);
+        assert_eq!(slept.sqlite_ns[4..], [0, 90, 2 * SQLITE_NS_OF_PAGE - 90, 0, 0, 0, 0, 0, 0]);
         let durations_ns = calls.durations_ns(&[1; 13], &[50], &[]);
         assert_eq!(durations_ns, [1, 1, 1, 1, 50, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(calls.closed_connections(), [0; 0], "the program ends with its connection open");

@@ -94,22 +94,18 @@ pub struct Forecast {
     pub longest_ns: u64,
 }
 
-/// So long SQLite takes between two calls of a transaction, in nanoseconds: a replay has that in its commit. What is longer, the program
-/// computes or sleeps between two statements, or in one.
-pub const SQLITE_NS: u64 = 20_000;
-
 impl Forecast {
-    /// From the begin of the recording to the program's end when calls take `durations_ns`. Where `is_joined` says so, [`SQLITE_NS`] of
-    /// the time before a call is SQLite's, and not the program's.
+    /// From the begin of the recording to the program's end when calls take `durations_ns`. So much of the time before a call is SQLite's,
+    /// and not the program's, as `sqlite_ns` says.
     /// # Panics
     /// Where a list is not as long as the calls.
     pub fn of(
         calls: &[RecordedCall],
         order: &CallOrder,
         durations_ns: &[u64],
-        is_joined: impl Fn(usize) -> bool,
+        sqlite_ns: impl Fn(usize) -> u64,
     ) -> Self {
-        let ns = |taken| elapsed_ns(calls, order, durations_ns, &is_joined, taken);
+        let ns = |taken| elapsed_ns(calls, order, durations_ns, &sqlite_ns, taken);
         let seems_ns = ns(InVain::AsTheySeem);
         Self {
             elapsed_ns: seems_ns,
@@ -126,7 +122,7 @@ fn elapsed_ns(
     calls: &[RecordedCall],
     order: &CallOrder,
     durations_ns: &[u64],
-    is_joined: impl Fn(usize) -> bool,
+    sqlite_ns: impl Fn(usize) -> u64,
     taken: InVain,
 ) -> u64 {
     assert_eq!(calls.len(), durations_ns.len(), "each call has a duration");
@@ -180,7 +176,7 @@ fn elapsed_ns(
         } else if call.kind.is_no_call() && call.kind != CallKind::Released {
             free_ns.max(ready_ns)
         } else {
-            let think_ns = if is_joined(index) { think_ns.saturating_sub(SQLITE_NS) } else { think_ns };
+            let think_ns = think_ns.saturating_sub(sqlite_ns(index));
             // Where a program ends, or another one begins in its place, it does not wait for what its threads do with their files.
             let ready_ns = if call.kind == CallKind::Released { 0 } else { ready_ns };
             let end_ns = ready_ns.max(free_ns + think_ns) + durations_ns[index];
@@ -213,7 +209,7 @@ mod tests {
     }
 
     fn forecast(calls: &[RecordedCall], durations_ns: &[u64]) -> u64 {
-        Forecast::of(calls, &order(calls), durations_ns, |_| false).elapsed_ns
+        Forecast::of(calls, &order(calls), durations_ns, |_| 0).elapsed_ns
     }
 
     #[test]
@@ -227,11 +223,10 @@ mod tests {
         let calls = [call(1, 1, 0, 10), call(1, 1, 15, 10)];
         assert_eq!(forecast(&calls, &[2, 1]), 8);
         assert_eq!(forecast(&calls, &[0, 0]), 5, "think time alone");
-        let joined = Forecast::of(&calls, &order(&calls), &[2, 1], |index| index == 1);
-        assert_eq!(joined.elapsed_ns, 3, "joined");
-        let calls = [call(1, 1, 0, 10), call(1, 1, 10 + SQLITE_NS + 500, 10)];
-        let joined = Forecast::of(&calls, &order(&calls), &[2, 1], |index| index == 1);
-        assert_eq!(joined.elapsed_ns, 503, "the program does something between two calls of its transaction");
+        for (sqlite_ns, expected) in [(3, 5), (9, 3)] {
+            let of_sqlite = Forecast::of(&calls, &order(&calls), &[2, 1], |call| call as u64 * sqlite_ns);
+            assert_eq!(of_sqlite.elapsed_ns, expected, "{sqlite_ns} of 5");
+        }
     }
 
     #[test]
@@ -343,7 +338,7 @@ mod tests {
         ] {
             let durations_ns: Vec<u64> = calls.iter().map(|call| call.duration_ns.min(1)).collect();
             let Forecast { elapsed_ns, shortest_ns, longest_ns } =
-                Forecast::of(&calls, &order(&calls), &durations_ns, |_| false);
+                Forecast::of(&calls, &order(&calls), &durations_ns, |_| 0);
             assert_eq!([elapsed_ns, shortest_ns, longest_ns], expected, "{calls:#?}");
         }
     }
