@@ -255,6 +255,7 @@ mod tests {
         Ok(WhatifResult {
             rounds: 1,
             sqlite: configuration.has_commits().then(|| "3.54.1".to_owned()),
+            lacks_closes: configuration.has_commits(),
             rows: vec![WhatifRow { configuration, gives_up, outcome, rerun: None }],
             parts: vec![part("fsync", elapsed_ns), part("write", 4.05e9)],
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
@@ -320,7 +321,7 @@ mod tests {
             (wal.syncs, wal.device_bytes.map(|bytes| told(&bytes))),
             (Some(7), Some((1e6, 0.5e6, 2e6, 3)))
         );
-        assert_eq!(found.rounds, 3);
+        assert_eq!((found.rounds, found.lacks_closes), (3, true));
         // In the first round the syncs took longer than the writes, in the others not.
         let parts: Vec<_> = found.parts.iter().map(|part| (&*part.call, part.blocked_ns.median)).collect();
         assert_eq!(parts, [("write", 4.05e9), ("fsync", 4e9)]);
