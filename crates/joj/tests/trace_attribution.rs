@@ -29,14 +29,20 @@ fn each_journal_of_a_thousand_transactions_is_a_file_of_its_own() {
         assert_eq!(line["file_deleted"], "0", "written before it was deleted: {line:?}");
         if path == "/test.db-journal" {
             let file = (number(line, "file_inode"), number(line, "file_generation"));
-            transactions_of_journal.entry(file).or_default().insert(number(line, "sqlite_work"));
+            let transactions = transactions_of_journal.entry(file).or_default();
+            // Another test's sync(2) has a kernel thread write a block now and then, for no transaction.
+            if line["queued_by"].starts_with("python") {
+                transactions.insert(number(line, "sqlite_work"));
+            }
         }
     }
     // One more for CREATE TABLE. A journal's blocks are all of the one transaction that made it.
     assert_eq!(transactions_of_journal.len(), TRANSACTIONS as usize + 1, "files");
     let shared: Vec<_> =
-        transactions_of_journal.iter().filter(|(_, transactions)| transactions.len() != 1).collect();
+        transactions_of_journal.iter().filter(|(_, transactions)| transactions.len() > 1).collect();
     assert!(shared.is_empty(), "journals that several transactions wrote to: {shared:?}");
+    let of_none = transactions_of_journal.values().filter(|transactions| transactions.is_empty()).count();
+    assert!(of_none < 10, "{of_none} journals that no transaction wrote to");
     let inodes: HashSet<i64> = transactions_of_journal.keys().map(|(inode, _)| *inode).collect();
     assert!(inodes.len() < 20, "inodes are used again, or this test shows nothing: {}", inodes.len());
 }
