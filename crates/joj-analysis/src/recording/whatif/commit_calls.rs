@@ -41,7 +41,7 @@ pub struct CommitCalls {
 pub struct ClosesLeftOut {
     /// How many.
     pub closes: u64,
-    /// True where a database has one for [`COMMITS_OF_CLOSE`] commits to it, or more.
+    /// True where a database has one for ten commits to it, or more.
     pub are_many: bool,
 }
 
