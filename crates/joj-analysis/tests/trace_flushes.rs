@@ -2,22 +2,26 @@
 //! Method: a few events by hand, and what attribution makes of them.
 
 use joj_analysis::trace::event::{Event, EventKind, Operation, RequestFlags};
-use joj_analysis::trace::texts::Texts;
+use joj_analysis::trace::texts::{Text, Texts};
 
 mod attribution;
 
 use attribution::{DISK, attributed_with, file, write};
 
+/// A sync of the file begins or ends.
+fn call(name: Text, kind: EventKind, time_ns: u64) -> Event {
+    Event { file: file(DISK), name, ..write(kind, time_ns, 0, 0) }
+}
+
+fn flush(kind: EventKind, time_ns: u64) -> Event {
+    Event { operation: Operation::Flush, flags: RequestFlags::PREFLUSH, ..write(kind, time_ns, 0, 0) }
+}
+
 #[test]
 fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
     let mut texts = Texts::default();
     let fsync = texts.keep("fsync");
-    let call = |kind, time_ns| Event { file: file(DISK), name: fsync, ..write(kind, time_ns, 0, 0) };
-    let flush = |kind, time_ns| Event {
-        operation: Operation::Flush,
-        flags: RequestFlags::PREFLUSH,
-        ..write(kind, time_ns, 0, 0)
-    };
+    let call = |kind, time_ns| call(fsync, kind, time_ns);
     // The driver's queue has one flush under way at a time. An old trace does not have it: there the call says that its flush is over.
     for queue in [1, 0] {
         let slot = |time_ns| (queue << 32) + queue * time_ns / 100;
@@ -44,27 +48,15 @@ fn a_flush_whose_completion_nobody_told_takes_no_other_ones() {
 fn a_flush_of_a_call_that_returned_before_stands_with_another_that_had_it() {
     let mut texts = Texts::default();
     let fsync = texts.keep("fsync");
-    let call = |thread, kind, time_ns| Event {
-        thread,
-        process: thread,
-        file: file(DISK),
-        name: fsync,
-        ..write(kind, time_ns, 0, 0)
-    };
-    let flush = |thread, kind, time_ns| Event {
-        thread,
-        process: thread,
-        operation: Operation::Flush,
-        flags: RequestFlags::PREFLUSH,
-        ..write(kind, time_ns, 0, 0)
-    };
+    let of = |thread, event| Event { thread, process: thread, ..event };
+    let call = |thread, kind, time_ns| of(thread, call(fsync, kind, time_ns));
     let mut events = Vec::new();
     for thread in [5, 6, 7] {
         let time_ns = u64::from(thread) * 10;
         events.push(call(thread, EventKind::SyncBegin, time_ns));
-        events.push(flush(thread, EventKind::Queue, time_ns + 1));
+        events.push(of(thread, flush(EventKind::Queue, time_ns + 1)));
     }
-    let of_driver = |kind, time_ns| Event { offset: (1 << 32) + 8, ..flush(9, kind, time_ns) };
+    let of_driver = |kind, time_ns| Event { offset: (1 << 32) + 8, ..flush(kind, time_ns) };
     events.push(of_driver(EventKind::Issue, 110));
     events.push(of_driver(EventKind::Complete, 120));
     events.push(call(5, EventKind::SyncEnd, 125));
@@ -82,12 +74,7 @@ fn a_flush_of_a_call_that_returned_before_stands_with_another_that_had_it() {
 fn a_flush_that_goes_back_to_its_queue_keeps_its_call() {
     let mut texts = Texts::default();
     let fsync = texts.keep("fsync");
-    let call = |kind, time_ns| Event { file: file(DISK), name: fsync, ..write(kind, time_ns, 0, 0) };
-    let flush = |kind, time_ns| Event {
-        operation: Operation::Flush,
-        flags: RequestFlags::PREFLUSH,
-        ..write(kind, time_ns, 0, 0)
-    };
+    let call = |kind, time_ns| call(fsync, kind, time_ns);
     let seen = attributed_with(
         &texts,
         "ext4",
@@ -113,13 +100,8 @@ fn a_commit_record_whose_completion_nobody_told_keeps_no_flush_from_its_call() {
     let both = RequestFlags(RequestFlags::PREFLUSH.0 | RequestFlags::FUA.0);
     // When the first flush and the first record were complete.
     for untold_ns in [&[][..], &[110], &[120], &[110, 120]] {
-        let call = |kind, time_ns| Event { file: file(DISK), name: fsync, ..write(kind, time_ns, 0, 0) };
-        let flush = |kind, time_ns| Event {
-            operation: Operation::Flush,
-            flags: RequestFlags::PREFLUSH,
-            offset: (1 << 32) + 6,
-            ..write(kind, time_ns, 0, 0)
-        };
+        let call = |kind, time_ns| call(fsync, kind, time_ns);
+        let flush = |kind, time_ns| Event { offset: (1 << 32) + 6, ..flush(kind, time_ns) };
         let record = |kind, time_ns| Event { offset: (1 << 32) + 5, ..write(kind, time_ns, 8, 8) };
         let mut events = Vec::new();
         for at_ns in [100, 200] {

@@ -52,7 +52,7 @@ fn closes_between_commits_are_told_where_rows_lack_them() {
     }
 }
 
-/// The second process asks for a lock from 20 ms on, and gets it at 70, of 100 ms, or at 22.
+/// Of 100 ms the second process waits for a lock, for 50 ms or for 2.
 #[test]
 fn waits_for_locks_are_told_where_they_are_long() {
     let scratch = Scratch::new("whatif-locks");

@@ -242,17 +242,17 @@ pub struct Event {
 }
 
 /// Where a driver has a request: in the upper 32 bits the number of its queue (Linux: `blk_mq_hw_ctx`) plus 1, in the lower ones the
-/// request's tag plus 1. No other request has both meanwhile. 0 where the capture does not tell.
+/// request's tag plus 1. While the request is there, no other one has both. 0 where the trace does not have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DriverSlot(pub u64);
 
 impl DriverSlot {
-    /// The number of the queue plus 1, where it is told.
+    /// The number of the queue plus 1, where it is known.
     pub fn queue(self) -> Option<u64> {
         Some(self.0 >> 32).filter(|queue| *queue > 0)
     }
 
-    /// True where the tag is told, too: it is one request's.
+    /// True where the tag is known, too: the slot is one request's.
     pub fn is_one(self) -> bool {
         self.queue().is_some() && self.0.trailing_zeros() < 32
     }

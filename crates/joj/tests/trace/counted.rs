@@ -1,4 +1,4 @@
-//! What disks counted themselves, beside what a trace saw.
+//! What disks counted themselves, compared with what a trace saw.
 
 use std::time::Duration;
 

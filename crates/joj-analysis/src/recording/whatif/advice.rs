@@ -49,7 +49,7 @@ pub fn sentences(result: &WhatifResult) -> Vec<String> {
     said
 }
 
-/// How other rows stand beside the recorded one.
+/// Which other rows are faster than the recorded one, which are slower, and of which that is not known.
 fn standings(
     result: &WhatifResult,
     recorded: &WhatifFigures,

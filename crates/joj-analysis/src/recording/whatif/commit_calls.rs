@@ -36,7 +36,8 @@ pub struct CommitCalls {
     pub left_out: ClosesLeftOut,
 }
 
-/// Closes that are not made: nobody had the database open then, and there were commits since the last such close, and come later ones.
+/// Closes that are not made: no other connection had the database open then, there were commits since the last such close, and later ones
+/// come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClosesLeftOut {
     /// How many.
@@ -110,10 +111,10 @@ impl CommitCalls {
 }
 
 /// So long SQLite computes for a page of a transaction, in nanoseconds; a replay has that in its commit. What the recording has more
-/// between the calls of one, the program did between two statements, or a statement beside.
+/// between the calls of a transaction is the program's, between two statements or in one that computes.
 const SQLITE_NS_OF_PAGE: u64 = 20_000;
 
-/// How long SQLite computes in a commit, with what is before and behind its pages.
+/// How long SQLite computes in a commit: for its pages, and as much as for one page before and after them.
 fn sqlites(commit: &RecordedCommit) -> u64 {
     (1 + commit.parts.iter().map(CommitPart::page_count).sum::<u64>()).saturating_mul(SQLITE_NS_OF_PAGE)
 }

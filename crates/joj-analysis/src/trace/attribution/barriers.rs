@@ -99,8 +99,8 @@ impl DiskBarriers {
         }
     }
 
-    /// The kernel has decided on a flush though something seems to be written: that has taken five seconds, and others wait, or is over,
-    /// and nobody told.
+    /// The kernel has decided on a flush though something seems to be written. Where others wait, that may have taken five seconds. Else it
+    /// is over, and the capture has missed that.
     fn choose_all_the_same(&mut self) {
         self.choose_all();
         if !self.wanted.iter().any(|barrier| barrier.flush == FlushState::Chosen)
@@ -166,8 +166,8 @@ impl Barriers {
         self.disks.entry(disk).or_default().given_back.push(run);
     }
 
-    /// Of those that have the flush that is over now, the first whose call did not return: where the call with which it stood did, it was
-    /// for this one.
+    /// Several share the flush that is over now. Where the call with which it stood returned before, it was for the first of them whose
+    /// call did not.
     pub fn also_for(&self, disk: DeviceNumber, is_under_way: impl Fn(SyncId) -> bool) -> Option<BlockRun> {
         let waiting = self.disks.get(&disk)?.wanted.iter().filter(|barrier| barrier.is_issued());
         let mut waiting = waiting.filter(|barrier| barrier.run.cause.is_some_and(&is_under_way));

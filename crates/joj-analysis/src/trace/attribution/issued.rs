@@ -1,9 +1,9 @@
 //! Requests that went to the driver and are not complete.
 //!
-//! Where the trace tells its slot, a completion belongs to the request there. Another one there, or a flush where its queue has one under
-//! way already (block/blk-flush.c has one for each), says that the completion of the one before was not seen.
+//! Where the trace has its slot, a completion belongs to the request there. When another request gets the slot, the completion of the one
+//! before was not seen. Nor was it when a queue gets a flush and has one under way: block/blk-flush.c has one for each queue.
 //!
-//! Otherwise a completion is told by place and length. Several over the same sectors may be under way at once: it belongs to the oldest
+//! Without slots a completion has place and length. Several over the same sectors may be under way at once: it belongs to the oldest
 //! request with both. Where there is none, the driver took a part of a longer one.
 
 use std::collections::{BTreeMap, HashMap};
@@ -145,8 +145,8 @@ impl Issued {
         if fewest == most { all.next() } else { all.min_by_key(|key| key.4) }
     }
 
-    /// Takes what a call waits for: what holds nothing but data for it of its file; where completions `may_lack`, a flush without a slot
-    /// that its own process wanted.
+    /// Takes what a call waits for: writes with nothing but data for it of its file. Where completions `may_lack`, also a flush without a
+    /// slot that its own process wanted.
     pub fn take_awaited(&mut self, sync: &Sync, may_lack: bool) -> Vec<Request> {
         let is_its = |request: &Request, run: &BlockRun| {
             let is_awaited = match request.operation {
@@ -156,20 +156,16 @@ impl Issued {
             };
             is_awaited && run.cause == Some(sync.id)
         };
-        self.take_if(|request| {
+        let awaited = |(_, request): &(&IssuedKey, &Request)| {
             !request.runs.is_empty() && request.runs.iter().all(|run| is_its(request, run))
-        })
+        };
+        let keys: Vec<IssuedKey> = self.under_way.iter().filter(awaited).map(|(key, _)| *key).collect();
+        in_order(keys.iter().filter_map(|key| self.remove(key)).collect())
     }
 
     /// True where a flush of that disk is under way.
     pub fn flushes(&self, disk: DeviceNumber) -> bool {
         self.oldest((disk, Operation::Flush, 0), 0, u64::MAX).is_some()
-    }
-
-    fn take_if(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
-        let wanted = self.under_way.iter().filter(|(_, request)| is_wanted(request));
-        let keys: Vec<IssuedKey> = wanted.map(|(key, _)| *key).collect();
-        in_order(keys.iter().filter_map(|key| self.remove(key)).collect())
     }
 
     /// Events were lost, perhaps completions of what is under way now.

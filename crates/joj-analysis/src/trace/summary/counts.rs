@@ -57,8 +57,8 @@ pub struct Counts {
     /// Handed over and never seen at the driver. In the other counts, too, where the disk has no request queue or the event was lost; not
     /// where the trace ended before.
     pub unissued: RequestCount,
-    /// Complete, as a call that waited for them returned, or the driver had another one in their place; the trace has no event of that, so
-    /// they have no latency. In the other counts, too.
+    /// Complete, as a call that waited for them returned, or the driver had another one in their place. The trace has no event of their
+    /// end, so they have no latency. In the other counts, too.
     pub untold: RequestCount,
     /// By class of most of a request's bytes, requests; by class of each byte, bytes.
     pub classes: Vec<ReadAndWritten>,

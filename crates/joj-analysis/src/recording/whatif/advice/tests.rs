@@ -3,7 +3,7 @@
 use super::*;
 use crate::recording::whatif::outcome::{WaitRange, WhatifDatabase, WhatifOutcome, WhatifRerun, WhatifRow};
 
-/// Times in seconds of the rounds, beside those of the recorded one.
+/// Times in seconds of the rounds, and those of the recorded row.
 fn row(configuration: Configuration, rounds: [f64; 3], recorded: [f64; 3]) -> WhatifRow {
     let ratios: Vec<f64> = rounds.iter().zip(recorded).map(|(own, recorded)| own / recorded).collect();
     let elapsed_ns = Estimate::of(&rounds.map(|time| time * 1e9)).unwrap();
