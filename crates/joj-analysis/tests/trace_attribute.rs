@@ -140,6 +140,14 @@ fn what_a_call_waited_for_is_complete_when_it_returns_though_nobody_said_so() {
 }
 
 #[test]
+fn where_the_driver_has_a_request_is_no_place_in_a_file() {
+    let slot = (1 << 32) + 7;
+    let seen = attributed(&[Event { offset: slot, ..write(EventKind::Issue, 2, 8, 8) }]);
+    let run = seen.requests[0].runs[0];
+    assert_eq!((seen.requests[0].slot.0, run.offset, run.file), (slot, 0, FileKey::NONE));
+}
+
+#[test]
 fn what_nobody_saw_handed_over_is_unattributed_and_the_rest_is_not() {
     let seen = attributed(&[
         write(EventKind::Queue, 1, 16, 8),

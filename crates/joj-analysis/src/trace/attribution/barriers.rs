@@ -103,7 +103,7 @@ impl DiskBarriers {
     /// is over, and the capture has missed that.
     fn choose_all_the_same(&mut self) {
         self.choose_all();
-        if !self.wanted.iter().any(|barrier| barrier.flush == FlushState::Chosen)
+        if !self.wanted.iter().any(|barrier| barrier.waits() && barrier.flush < FlushState::Own)
             && let Some(over) = self.wanted.iter_mut().find(|one| !one.waits() && one.wants_after)
         {
             (over.stage, over.flush) = (Stage::After, FlushState::Chosen);
@@ -292,6 +292,18 @@ mod tests {
                 [expected, (others > 0).then_some(1)]
             );
         }
+    }
+
+    #[test]
+    fn who_has_a_flush_that_is_under_way_is_not_chosen_for_the_next() {
+        let mut barriers = Barriers::default();
+        barriers.want(DISK, run(4096, 1, 1), false);
+        assert_eq!(flush(&mut barriers, 2), Some(1));
+        // While the first one is being written two queues get a flush each.
+        (2..4).for_each(|cause| barriers.want(DISK, run(0, cause, cause), false));
+        let issued = |barriers: &mut Barriers| barriers.issued(DISK).and_then(|run| run.cause);
+        let both = [issued(&mut barriers), issued(&mut barriers)];
+        assert_eq!(both, [Some(SyncId(2)), Some(SyncId(3))]);
     }
 
     #[test]

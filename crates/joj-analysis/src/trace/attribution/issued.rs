@@ -285,6 +285,16 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_without_a_tag_is_no_slot_of_one_request() {
+        let mut issued = Issued::default();
+        let slot = DriverSlot(1 << 32);
+        issued.push(Request { slot, ..request(1, 0, 8) });
+        assert_eq!(issued.take_before(ToldRequest { slot, ..told(100, 8) }), []);
+        let done = issued.complete(ToldRequest { slot, ..told(0, 8) }, 0);
+        assert_eq!(done.map(|one| one.issued_ns), Some(1));
+    }
+
+    #[test]
     fn a_queue_has_one_flush_under_way() {
         const FIRST: u64 = 1 << 32;
         const SECOND: u64 = 2 << 32;
